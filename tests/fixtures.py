@@ -43,6 +43,7 @@ from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Position, Span
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
+DEEP = "deep"  # the folder of fixtures whose models are run for real
 WITH_PACKAGES = "with_packages"  # the fixtures that need the packages of a user: see tools/user_environment.sh
 USER_PYTHON = FOLDER.parent / ".user-environment" / "bin" / "python"
 _COMMENT = re.compile(r"[ \t]*#([>!?]) ?(.*?)(?=[ \t]*#[>!?] |$)")
@@ -101,7 +102,7 @@ async def check(batch: Batch, name: str, update: bool = False, *, fixes: bool = 
     if shown != path and not shown.exists():
         shown = shown.with_suffix(SUFFIX)
     content = shown.read_bytes().decode() if shown != path else text
-    said = await batch.analyse(shown, content, fixes=fixes)
+    said = await batch.analyse(shown, content, fixes=fixes, deep=path.relative_to(FOLDER).parts[0] == DEEP)
     assert said.source == text, f"{shown.name} is not {path.name} without its comments"
     old, new = path.read_bytes().decode(), annotated(text, expected, said, fixes=fixes)
     if update and old != new:

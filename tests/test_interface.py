@@ -117,6 +117,24 @@ def test_pytest_makes_a_test_of_each_class(tmp_path: Path) -> None:
     assert without.returncode == 0 and "1 passed" in without.stdout
 
 
+IGNORES = """from torch import nn
+
+class Net(nn.Module):  # shapelens: Net()(f32[B:2, 3], f32[B, 3])
+    def forward(self, x, mask):
+        return 2 * x
+"""
+
+
+def test_what_running_for_real_finds_fails_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(IGNORES.replace("from", "import torch\nfrom", 1))
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "shapelens.pytest_plugin", "-p", "no:cacheprovider", "--shapelens", "net.py"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment).returncode == 0
+    done = subprocess.run([*command, "--deep"], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", env=environment)
+    assert done.returncode == 1
+    assert "net.py:5:26: ignored-input: mask is never used" in done.stdout
+
+
 WRITES = """import pathlib
 from torch import nn
 

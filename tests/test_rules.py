@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from shapelens.analysis.findings.codes import CODES
+from shapelens.analysis.findings.codes import CODES, is_deep
 from shapelens.batch import Batch
 from shapelens.report.rules import IMPORTS, rules
 
@@ -22,12 +22,12 @@ async def batch(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Batch
         yield batch
 
 
-async def findings_of(batch: Batch, example: str) -> list[tuple[str, str]]:
+async def findings_of(batch: Batch, example: str, *, deep: bool) -> list[tuple[str, str]]:
     """The codes of what is found in an example, with their severities."""
     text = f"{IMPORTS}\n{example}"
     file = Path(batch.root, "example.py")
     file.write_text(text, encoding="utf-8")
-    return [(finding.code, finding.severity) for finding in (await batch.analyse(file, text, fixes=False)).findings]
+    return [(finding.code, finding.severity) for finding in (await batch.analyse(file, text, fixes=False, deep=deep)).findings]
 
 
 def test_each_code_has_a_rule() -> None:
@@ -37,5 +37,5 @@ def test_each_code_has_a_rule() -> None:
 @pytest.mark.parametrize("code", CODES)
 async def test_the_examples_of_a_rule_are_as_it_says(code: str, batch: Batch) -> None:
     rule = rules()[code]
-    assert await findings_of(batch, rule.wrong) == [(code, CODES[code].severity)]
-    assert await findings_of(batch, rule.right) == []
+    assert await findings_of(batch, rule.wrong, deep=is_deep(code)) == [(code, CODES[code].severity)]
+    assert await findings_of(batch, rule.right, deep=is_deep(code)) == []

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
-from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings
+from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings, findings_of_real_runs
 from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import (
     classes_used,
@@ -30,6 +30,7 @@ from shapelens.analysis.traces.views import (
     with_evidence,
     without_found,
 )
+from shapelens.dependences import DEEP_TIMES, MOST_BYTES, MOST_PARAMETERS
 from shapelens.examples.choose import Choice, choose, without_example
 from shapelens.examples.found_examples import FoundExamples
 from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARCHED, ImportingFile, ImportingFiles, models_around
@@ -92,6 +93,7 @@ class Analysed:
     read: set[str] = field(default_factory=set)  # files, by absolute path, that its runs depended on
     hurried: bool = False  # following it as a program was short of time somewhere, and there is more that it may have
     complete: bool = True  # each run came to an end that it will come to again
+    not_run: list[str] = field(default_factory=list)  # models that were not run for real where that was wanted, each with the reason
 
 
 def read(path: Path) -> str:
@@ -173,6 +175,7 @@ class Batch:
         brief: bool = False,
         before: Analysed | None = None,
         patient: bool = True,
+        deep: bool = False,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
@@ -182,6 +185,7 @@ class Batch:
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         `before`: the file as it was before an edit, whose examples stay, as in an editor.
         `patient`: False where somebody waits: the search and the program may take no longer than in an editor.
+        `deep`: models are run for real besides, which tells what depends on what.
         """
         self._read, self._complete, self._hurried = set(), True, False
         self._seconds = PATIENT_SECONDS if patient else PROGRAM_SECONDS
@@ -189,6 +193,9 @@ class Batch:
         analysed = await self._analyse(
             path, text, examples or [], only, before, importers=importers, programs=programs, fixes=fixes, brief=brief
         )
+        if deep and not analysed.module.errors:
+            known = {(each.code, each.span.start.line) for each in analysed.findings}
+            analysed.findings += [each for each in await self._run_for_real(analysed) if (each.code, each.span.start.line) not in known]
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed
@@ -322,6 +329,40 @@ class Batch:
             return found[-1].cut_short(finished.detail or finished.outcome)
         return protocol.ModelProfile(error=f"{file} cannot be read")
 
+    async def _run_for_real(self, analysed: Analysed) -> list[Finding]:
+        """What running the models of a file's examples for real tells."""
+        trace, reports = analysed.trace, list[protocol.DeepReport]()
+        failed = {mismatch.example for mismatch in trace.mismatches}
+        said = set[tuple[str, str]]()
+        for number, run in enumerate(trace.examples):
+            is_of_class = not run.evidence or analysed.module.class_named(run.target) is not None
+            if run.error is not None or run.doubtful or number in failed or not is_of_class or run.parameter_count is None:
+                continue
+            if (run.file, run.expression) in said:
+                continue
+            said.add((run.file, run.expression))
+            report = await self.examine(analysed, run)
+            reports.append(report)
+            if report.skipped:
+                analysed.not_run.append(f"{run.target or run.expression}: {report.skipped}")
+        return findings_of_real_runs(analysed.module, trace, analysed.settings, _parsed, reports)
+
+    async def examine(self, analysed: Analysed, run: protocol.ExampleRun) -> protocol.DeepReport:
+        """What depends on what in the model of an example of what was analysed. Raises Unavailable."""
+        if (run.parameter_count or 0) > MOST_PARAMETERS or (run.bytes or 0) > MOST_BYTES:
+            count = round((run.parameter_count or 0) / 1e6)
+            return protocol.DeepReport(skipped=f"it has {count} million parameters, more than {MOST_PARAMETERS // 10**6} million")
+        file = run.file or analysed.path
+        module = analysed.module if file == analysed.path else _parsed(file)
+        if module is None:
+            return protocol.DeepReport(skipped=f"{file} cannot be read")
+        found: list[protocol.DeepReport] = []
+        examples = [protocol.ExampleRequest(run.target, run.expression)]
+        overlays = {analysed.path: analysed.module.text} if file != analysed.path else {}
+        request = protocol.DeepRequest(run.dims, not run.evidence or run.call is not None)
+        _, finished = await self._run(file, module, examples, analysed.settings, overlays, deep=request, on_report=found.append)
+        return found[-1] if found else protocol.DeepReport(skipped=finished.detail or finished.outcome)
+
     def _attempts(self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float) -> search.Attempt:
         """`models`: the importing files with models that were found; None where no importing file shows anything."""
         file, settings = analysed.path, analysed.settings
@@ -420,6 +461,8 @@ class Batch:
         search: protocol.Search | None = None,
         profile: protocol.ProfileRequest | None = None,
         on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
+        deep: protocol.DeepRequest | None = None,
+        on_report: Callable[[protocol.DeepReport], None] = lambda report: None,
     ) -> tuple[protocol.Trace, protocol.Finished]:
         await self.start()
         # The time that libraries take to load is not the model's, and must not count against its deadline.
@@ -440,7 +483,7 @@ class Batch:
             observe=list(overlays or {}),
             named=named,
             brief=brief,
-            deadline=settings.deadline * (1 if profile is None else PROFILE_EVALUATIONS),
+            deadline=settings.deadline * (DEEP_TIMES if deep is not None else PROFILE_EVALUATIONS if profile is not None else 1),
             memory_limit=settings.memory_limit,
             allow=settings.allow,
             search=search,
@@ -448,9 +491,10 @@ class Batch:
             followed_for=followed_for,
             known=[protocol.ExampleRequest(each.target, each.expression, bool(each.evidence)) for each in known if each.error is None],
             profile=profile,
+            deep=deep,
         )
         try:
-            finished = await self.worker.submit(run, keep, on_profile)
+            finished = await self.worker.submit(run, keep, on_profile, on_report)
         except asyncio.CancelledError:
             self.worker.cancel(run.run_id)  # Nobody waits for it any more.
             raise

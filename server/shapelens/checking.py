@@ -92,6 +92,7 @@ class CheckedFile:
     found: bool = False  # it ran to its end with an input that nobody gives or writes
     has_classes: bool = False
     complete: bool = True
+    not_run: list[str] = field(default_factory=list)  # models that were not run for real where that was wanted, each with the reason
 
 
 def workers_at_once() -> int:
@@ -116,18 +117,21 @@ class Checker:
         fixes: bool = False,
         jobs: int | None = None,
         lend: Callable[[Path], Awaitable[Batch]] | None = None,
+        deep: bool = False,
     ) -> None:
         """`python`: the interpreter that has torch, None to find it for each project; `store`: None to analyse all files anew.
 
         `fixes`: findings come with the fix that mends them, which is run before; that takes some time for each finding.
         `jobs`: how many files are analysed side by side, at most; None: as many as there are processors and memory for.
         `lend`: gives the batch for a file, which outlives the check: files are analysed one after the other.
+        `deep`: models are run for real besides.
         """
         self.notices: list[str] = []  # on what stands in the way of the settings
         self._python = python
         self._fixes = fixes
         self._jobs = jobs if lend is None else 1
         self._lend = lend
+        self._deep = deep
         self._scope = scope or ProjectScope()
         self._cache = RunCache(store) if store is not None else None
         self._inputs = self._cache.inputs if self._cache is not None else ResultInputs()
@@ -204,7 +208,9 @@ class Checker:
     async def _analysed(self, batch: Batch, path: Path, text: str, named: bool) -> CheckedFile:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
-        analysed = await batch.analyse(path, text, importers=named, programs=False, fixes=self._fixes, brief=not self._fixes)
+        analysed = await batch.analyse(
+            path, text, importers=named, programs=False, fixes=self._fixes, brief=not self._fixes, deep=self._deep
+        )
         checked = checked_file(analysed)
         if self._cache is not None and analysed.complete:
             await asyncio.to_thread(self._keep, batch.interpreter, path, text, named, analysed, checked)
@@ -242,7 +248,7 @@ class Checker:
         if not settings.cache:
             return None
         importers = [each.path for each in self._importing_files.of(file, str(root), settings, {})]
-        return digest("check", version(), identity, file, text, str(root), plain(settings), importers, named, self._fixes)
+        return digest("check", version(), identity, file, text, str(root), plain(settings), importers, named, self._fixes, self._deep)
 
     def _root(self, path: Path) -> Path:
         folder = path.absolute().parent
@@ -294,7 +300,7 @@ def checked_file(analysed: Analysed) -> CheckedFile:
     # What was followed as a program beside the examples has none of its own.
     found = any(run.evidence in ("inferred", "annotation") and run.error is None for run in analysed.trace.examples)
     findings = [_finding(analysed.module, each) for each in analysed.findings]
-    return CheckedFile(findings, ran, found, bool(analysed.module.classes), analysed.complete)
+    return CheckedFile(findings, ran, found, bool(analysed.module.classes), analysed.complete, analysed.not_run)
 
 
 def _finding(module: Module, finding: Finding) -> CheckedFinding:

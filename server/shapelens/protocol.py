@@ -1,6 +1,6 @@
 """The messages between the server and a worker: stdlib dataclasses, framed as length-prefixed JSON.
 
-Both sides import this file, what it needs (dataclass_json.py, traces.py, profiles.py), notebooks.py, python_sources.py and
+Both sides import this file, what it needs (dataclass_json.py, traces.py, profiles.py, dependences.py), notebooks.py, python_sources.py and
 regular_files.py; nothing else of ours. They must run on Python 3.9, as the worker does.
 
 A frame is a 4-byte big-endian length and that many bytes of UTF-8 JSON: `{"type": <class name>, ...fields}`. In a `Traced` or
@@ -17,6 +17,7 @@ from json import dumps, encoder, loads
 from typing import Any, Dict, List, Optional
 
 from .dataclass_json import SharedObjects, build, build_tables, plain
+from .dependences import CausalClaim, DeepReport, DeepRequest, Dependence
 from .profiles import ModelProfile, ProfileRequest
 from .timeouts import TIMEOUTS
 from .traces import (
@@ -47,6 +48,11 @@ __all__ = [
     "VERSION",
     "Alternative",
     "Cancel",
+    "CausalClaim",
+    "DeepReport",
+    "DeepRequest",
+    "Deepened",
+    "Dependence",
     "ExampleRequest",
     "ExampleRun",
     "FileSpan",
@@ -169,6 +175,7 @@ class Run:
     left_out: List[LeftOutStatement] = field(default_factory=list)  # statements that are not executed while the document is loaded
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
     profile: Optional[ProfileRequest] = None  # only the model of the one example is wanted, as a whole: answered by `Profiled`
+    deep: Optional[DeepRequest] = None  # only what depends on what in the one example, which is run for real: answered by `Deepened`
 
     @property
     def longest(self) -> float:
@@ -287,6 +294,14 @@ class Profiled:
 
 
 @dataclass
+class Deepened:
+    """What depends on what in the model of an example that was run for real."""
+
+    run_id: int
+    report: DeepReport
+
+
+@dataclass
 class Finished:
     """The last message of a run. outcome: "ok" | "cancelled" | "deadline" | "memory" | "exit" | "crash"."""
 
@@ -304,7 +319,10 @@ WHAT_IS_WRONG = ("first", "findings")  # stages of traces that hold nothing else
 SHARED = {Traced: (FileSpan, Value), Profiled: (FileSpan, Value)}  # by class of message
 MESSAGES: Dict[str, Any] = {
     cls.__name__: cls
-    for cls in (Run, Cancel, Preload, Stop, Hello, Ready, Loading, Executing, Evaluating, Replace, Output, Traced, Profiled, Finished)
+    for cls in (
+        *(Run, Cancel, Preload, Stop),
+        *(Hello, Ready, Loading, Executing, Evaluating, Replace, Output, Traced, Profiled, Deepened, Finished),
+    )
 }
 
 

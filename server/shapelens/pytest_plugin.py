@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the plugin."""
     group = parser.getgroup("shapelens", "shapes of tensors")
     group.addoption("--shapelens", action="store_true", help="Run each module class of the collected files on its example; errors fail.")
+    group.addoption("--deep", action="store_true", help="With --shapelens: run small models for real besides; what that finds fails.")
     group.addoption("--shapelens-interpreter", metavar="PYTHON", help="The Python that has your torch. Default: the one that runs pytest.")
     group.addoption(
         "--shapelens-allow",
@@ -90,7 +91,7 @@ class ShapeLensFile(pytest.File):
         if self._analysed is None:
             stash, option = self.config.stash, self.config.getoption
             if _RUNNER not in stash:
-                stash[_RUNNER] = _Runner(option("--shapelens-interpreter"), stash[_ALLOWED])
+                stash[_RUNNER] = _Runner(option("--shapelens-interpreter"), stash[_ALLOWED], deep=option("--deep"))
             self._analysed = stash[_RUNNER].analyse(self.path, read(self.path))
         return self._analysed
 
@@ -111,12 +112,13 @@ class ShapesOfClass(pytest.Item):
 
     def runtest(self) -> None:
         """Fails with the errors of the class; skips where no example of it is known."""
+        from shapelens.analysis.findings.codes import is_deep
         from shapelens.analysis.traces.views import constructed
         from shapelens.checking import checked_file
 
         assert isinstance(self.parent, ShapeLensFile)
         analysed = self.parent.analysed()
-        found = [each for each in checked_file(analysed).findings if each.severity == "error"]
+        found = [each for each in checked_file(analysed).findings if each.severity == "error" or is_deep(each.code)]
         wrong = [each for each in found if _class_of(each.scope, self.parent.classes) == self.module_class]
         if wrong:
             raise WrongShapes(self.path, wrong)
@@ -146,10 +148,11 @@ def _class_of(scope: str, classes: list[str]) -> str:
 class _Runner:
     """Analyses files on a loop of its own thread; one worker for all of them that have the same interpreter."""
 
-    def __init__(self, python: str | None, allow: list[str]) -> None:
+    def __init__(self, python: str | None, allow: list[str], *, deep: bool = False) -> None:
         from shapelens.project_scope import ProjectScope
 
         self._python = python
+        self._deep = deep
         self._scope = ProjectScope(allow=allow)
         self._batch: Batch | None = None
         self._loop = asyncio.new_event_loop()
@@ -173,7 +176,7 @@ class _Runner:
         root = self._scope.project_root(path.absolute())
         if self._batch is None:
             self._batch = Batch(self._python or sys.executable, root=root, scope=self._scope)
-        return await self._batch.analyse(path, text, programs=False, fixes=False)
+        return await self._batch.analyse(path, text, programs=False, fixes=False, deep=self._deep)
 
     def _wait(self, what: Coroutine[Any, Any, _Result]) -> _Result:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result()

@@ -282,3 +282,19 @@ def test_a_file_is_checked_again_when_one_that_it_opens_has_changed(tmp_path: Pa
     (project / "width.txt").write_text("32")
     code, said = checked()
     assert code == 1 and "linear-in-features" in said and "32" in said
+
+
+def test_check_runs_models_for_real_where_it_is_asked_to(tmp_path: Path) -> None:
+    """What the cache knows without that is not said for it."""
+    text = "import torch\nfrom torch import nn\n\n\n# shapelens: Net({})(f32[B:2, 3], f32[B, 3])\nclass Net(nn.Module):\n"
+    text += "    def __init__(self, width):\n        super().__init__()\n        self.layer = nn.Linear(3, width)\n\n"
+    text += "    def forward(self, x, mask):\n        return self.layer(x)\n"
+    (tmp_path / "net.py").write_text(text.format(8))
+    assert run("check", "net.py", cwd=tmp_path).stdout == "1 file checked: nothing is wrong\n"
+    for options, code in (((), 0), (("--fail-on", "warning"), 1)):
+        done = run("check", "--deep", "net.py", *options, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert done.stdout.startswith("net.py:11:26: warning ignored-input: mask is never used: Net gives the same whatever it holds\n")
+    (tmp_path / "net.py").write_text(text.format(100_000_000))
+    done = run("check", "--deep", "net.py", cwd=tmp_path)
+    assert done.stderr == "shapelens: not run for real: net.py: Net: it has 400 million parameters, more than 200 million\n"

@@ -51,6 +51,7 @@ class CheckOptions:
     format: str = TEXT
     output: Path | None = None
     since: str | None = None
+    deep: bool = False
     fix: bool = False
     diff: bool = False
     watch: bool = False
@@ -144,8 +145,9 @@ class _Check:
         self.start = Path.cwd()
         self.report = Report()
         self.tally = Tally()
+        self.not_run: list[str] = []  # models that were not run for real
         store = opened() if options.use_cache else None
-        self.checker = Checker(options.python, store, scope, fixes=options.wants_fixes, jobs=options.jobs)
+        self.checker = Checker(options.python, store, scope, fixes=options.wants_fixes, jobs=options.jobs, deep=options.deep)
         # Where a report for programs goes to stdout, what is for people goes to stderr.
         self.console = Console(highlight=False, stderr=options.format != TEXT or options.diff)
         self.has_links = has_links(self.console)
@@ -161,6 +163,8 @@ class _Check:
             self._write(FORMATS[self.options.format](self.report, self.start))
         for notice in self.checker.notices:
             sys.stderr.write(f"shapelens: {notice}\n")
+        for each in self.not_run:
+            sys.stderr.write(f"shapelens: not run for real: {each}\n")
         for line in [*self.tally.by_code(), *self.tally.by_file()] if self.options.format == TEXT else ():
             self.console.print(line, soft_wrap=True, markup=False)
         self.console.print(self.tally.closing(), soft_wrap=True, markup=False)
@@ -199,6 +203,7 @@ class _Check:
         checked = replace(checked, findings=[finding for finding, is_shown in zip(checked.findings, shown, strict=True) if is_shown])
         self.report.files.append(reported(shown_path(path, self.start), checked, known))
         self.tally.add(checked, known, str(path))
+        self.not_run += [f"{shown_path(path, self.start)}: {each}" for each in checked.not_run]
         for finding, is_known in zip(checked.findings, known, strict=True):
             if says_lines and not is_known:
                 print_finding(self.console, path, finding, has_link=self.has_links)

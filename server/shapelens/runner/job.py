@@ -26,6 +26,7 @@ class Job:
     finished: asyncio.Future[protocol.Finished]
     cancelled: asyncio.Event
     on_profile: Callable[[protocol.ModelProfile], None]
+    on_report: Callable[[protocol.DeepReport], None]
     known_statements: KnownStatements
     loads: bool = False  # what it imports, in the worker
     target: str = ""  # the class whose example is evaluated, or searched for

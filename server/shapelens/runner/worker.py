@@ -101,9 +101,10 @@ class Worker:
         run: protocol.Run,
         on_trace: Callable[[protocol.Traced], None],
         on_profile: Callable[[protocol.ModelProfile], None] = lambda profile: None,
+        on_report: Callable[[protocol.DeepReport], None] = lambda report: None,
     ) -> asyncio.Future[protocol.Finished]:
         """Run this as soon as may be. An older run that waits or is under way is cancelled: its Finished says "cancelled"."""
-        job = Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile, self._known_statements)
+        job = Job(run, on_trace, asyncio.get_running_loop().create_future(), asyncio.Event(), on_profile, on_report, self._known_statements)
         if self._stopping:
             job.finish("cancelled")
             return job.finished
@@ -262,6 +263,9 @@ class Worker:
         elif isinstance(message, protocol.Profiled):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 job.on_profile(message.profile)
+        elif isinstance(message, protocol.Deepened):
+            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
+                job.on_report(message.report)
         elif isinstance(message, protocol.Traced):
             if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
                 job.tell(message)

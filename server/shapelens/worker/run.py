@@ -12,8 +12,9 @@ import traceback
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
-from ..protocol import PATIENT_SECONDS, Evaluating, ExampleRun, Executing, Finished, Profiled, Run, Trace, Traced
+from ..protocol import PATIENT_SECONDS, Deepened, Evaluating, ExampleRun, Executing, Finished, Profiled, Run, Trace, Traced
 from .calls.mismatches import one_line
+from .deep.stage import examine
 from .evaluation.axis_run import is_worth_following
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.evaluation import EXITS, exit_message
@@ -91,6 +92,10 @@ class Stages:
                 if self.run.profile is not None:
                     self.send(Evaluating(self.run.run_id, ""))
                     profile(self.runner, self.run.profile, lambda found: self.send(Profiled(self.run.run_id, found)))
+                    return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
+                if self.run.deep is not None:
+                    self.send(Evaluating(self.run.run_id, ""))
+                    self.send(Deepened(self.run.run_id, examine(self.runner, self.run.deep)))
                     return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
                 self._take_part_in_rehearsals()
                 self._run_given_examples()

@@ -16,6 +16,7 @@ class FindingCode:
     severity: str = "error"
     lint: bool = False  # switched on and off by the setting `lints`, by this name
     unnecessary: bool = False  # an editor shows it faded out
+    deep: bool = False  # found only where the model is run for real
 
 
 _ALL = (
@@ -374,6 +375,20 @@ _ALL = (
         "warning",
         lint=True,
     ),
+    FindingCode(
+        "future-leak",
+        "A model that says that it is causal, by a mask, its settings or its targets, has outputs that change with later inputs.",
+        "`att = F.softmax(att, dim=-1)` without its mask",
+        "warning",
+        deep=True,
+    ),
+    FindingCode(
+        "ignored-input",
+        "Nothing that a model gives depends on one of its inputs.",
+        "`def forward(self, x, mask):`, and no `mask` in it",
+        "warning",
+        deep=True,
+    ),
 )
 
 CODES: dict[str, FindingCode] = {code.name: code for code in _ALL}
@@ -388,6 +403,11 @@ def similar(code: str) -> str:
 def is_lint(code: str) -> bool:
     """Whether a code is of something that runs but looks odd."""
     return code in CODES and CODES[code].lint
+
+
+def is_deep(code: str) -> bool:
+    """Whether a code is of what only running a model for real tells."""
+    return code in CODES and CODES[code].deep
 
 
 def is_note(code: str) -> bool:

@@ -31,6 +31,7 @@ from shapelens.analysis.explanations.related_places import (
 )
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
+from shapelens.analysis.findings.real_runs import real_runs
 from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
@@ -46,7 +47,7 @@ from shapelens.analysis.repairs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
 from shapelens.examples.settings import Settings
-from shapelens.protocol import ExampleRun, Finished, LayerSeen, Mismatch, Trace
+from shapelens.protocol import DeepReport, ExampleRun, Finished, LayerSeen, Mismatch, Trace
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
 
@@ -103,6 +104,15 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     ]
     shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
     return sorted(shown, key=lambda finding: (finding.span, finding.code))
+
+
+def findings_of_real_runs(
+    module: Module, trace: Trace, settings: Settings, other_modules: OtherModules, reports: list[DeepReport]
+) -> list[Finding]:
+    """What running a file's models for real told, less what is silenced."""
+    told = real_runs(Places(module, trace, other_modules), reports)
+    found = [Finding(each.code, each.severity, each.message, each.span, trace.file, each.related) for each in told]
+    return [shown for each in found if (shown := _with_settings(module, each, settings)) is not None]
 
 
 def example_problems(file: str, choice: Choice) -> list[Finding]:

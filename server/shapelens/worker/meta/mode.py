@@ -39,6 +39,15 @@ Call = Tuple[Args, Kwargs]  # what a function is given
 _plainly = torch._C.DisableTorchFunction
 
 
+class Computing:
+    """Whether code is run for real: parameters, inputs and all that is computed lie on the CPU (`deep/real_mode.py`)."""
+
+    for_real = False
+
+
+computing = Computing()
+
+
 def named(owner: Any, names: str) -> Set[Any]:
     return {getattr(owner, name) for name in names.split() if hasattr(owner, name)}
 
@@ -274,7 +283,7 @@ def spread(given: Any, result: Any) -> None:
 
 def become_meta(tensor: Tensor) -> None:
     """Make a real tensor a meta tensor in place, as its values are no longer known, and the one that it is a view of."""
-    if tensor.is_meta:
+    if tensor.is_meta or computing.for_real:
         return
     base = tensor._base
     swap = getattr(torch.utils, "swap_tensors", None)

@@ -9,7 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from ..meta import legacy_constructors
-from ..meta.mode import META
+from ..meta.mode import META, computing
 from ..trace import autocast
 from ..trace.devices import devices
 from . import (
@@ -60,7 +60,7 @@ def _own() -> List[Replacement]:
 
     def parameter(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
         """Parameters are data, even those that begin as zeros."""
-        if data is not None:
+        if data is not None and not computing.for_real:
             with torch._C.DisableTorchFunction():
                 given, data = data, data if data.is_meta else data.detach().to(META)
             if devices.active:

@@ -1,0 +1,1 @@
+"""Runs a model for real, on the CPU, and says what depends on what."""
