@@ -1,7 +1,7 @@
 # Everything works from a fresh clone with Python 3.10 or later, Node 20 or later, make and git, and at once the second time.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-changed lint vsix vscode screenshots bench matrix lock clean
+.PHONY: help setup demo test test-all test-changed lint docs vsix vscode screenshots bench matrix lock clean
 
 PY := .venv/bin/python
 SHAPELENS := .venv/bin/shapelens
@@ -31,6 +31,9 @@ test-changed: setup  ## the tests that what differs from SINCE (HEAD unless give
 lint: setup  ## ruff and mypy --strict
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+
+docs: setup  ## the site of the documentation, into site/; a dead link is a failure
+	@$(PY) tools/docs_site.py
 
 .PHONY: extension-setup editor-setup
 extension-setup: setup
