@@ -168,20 +168,22 @@ def test_the_action_ends_well_where_nothing_is_wrong(workspace: Path, installed:
     assert done.returncode == 0 and "::error" not in done.stdout, done.stdout + done.stderr
 
 
-def test_the_hook_fails_on_the_files_that_it_is_given(workspace: Path) -> None:
-    """pre-commit runs the entry with the names of the files behind it, in the environment that is active."""
+def committed(folder: Path, *files: str) -> subprocess.CompletedProcess[str]:
+    """What the hook says: pre-commit runs the entry with the names of the files behind it, in the environment that is active."""
     (hook,) = parsed((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert hook["language"] == "system"
+    assert hook["language"] == "system" and set(hook["types_or"]) == {"python", "jupyter"}
     environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    command = [*shlex.split(hook["entry"]), *files]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8")
 
-    def committed(*files: str) -> subprocess.CompletedProcess[str]:
-        command = [*shlex.split(hook["entry"]), *files]
-        return subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True, encoding="utf-8")
 
-    wrong = committed("src/wrong.py", "right.py")
+def test_the_hook_fails_on_the_files_that_it_is_given(workspace: Path) -> None:
+    wrong = committed(workspace, "src/wrong.py", "right.py")
     assert wrong.returncode == 1 and "src/wrong.py:15:" in wrong.stdout, wrong.stdout + wrong.stderr
-    assert committed("right.py").returncode == 0
-    assert set(hook["types_or"]) == {"python", "jupyter"}
+    assert committed(workspace, "right.py").returncode == 0
+
+
+def test_the_hook_checks_notebooks(workspace: Path) -> None:
     shutil.copy(ROOT / "fixtures" / "notebooks" / "mistakes.ipynb", workspace / "cells.ipynb")
-    notebook = committed("cells.ipynb")
-    assert notebook.returncode == 1 and "cells.ipynb: cell 3, line 2, column 21: error syntax" in notebook.stdout
+    done = committed(workspace, "cells.ipynb")
+    assert done.returncode == 1 and "cells.ipynb: cell 3, line 2, column 21: error syntax" in done.stdout
