@@ -38,7 +38,7 @@ const browser = await openBrowser();
 const workspace = new Workspace({});
 try {
   const vscode = await Workbench.open(browser, codeServer.url(workspace.folder, workspace.path("recipe.py")), "recipe.py");
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await vscode.retype("nn.Linear(16 * 5 * 5", "16 * 5 * 5", "16 * 5 * 5"); // The cursor is behind the number now.
   const times = { wrong: [], right: [] };
   for (let round = 0; round < ROUNDS; round++) {

@@ -54,7 +54,7 @@ async function open(browser, codeServer, workspace, name) {
   const vscode = await Workbench.open(browser, codeServer.url(workspace.folder, workspace.path(name)), name);
   // VS Code remembers it for the next picture.
   if (await vscode.page.locator(".part.sidebar").isVisible()) await vscode.command("View: Close Primary Side Bar");
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await vscode.lens("parameters");
   for (const [part, key] of [["panel", "Control+j"], ["auxiliarybar", "Control+Alt+b"]]) {
     const shown = vscode.page.locator(`.part.${part}`);

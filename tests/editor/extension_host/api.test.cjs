@@ -69,7 +69,7 @@ describe("through the vscode API", () => {
 
   it("inlay hints are the shapes of the recipe network", async () => {
     const document = await open("recipe.py");
-    await eventually(async () => (await hintAt(document, "return x")) === "→ [B, 10]");
+    await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === "→ [B, 10]");
     assert.equal(await hintAt(document, "nn.Conv2d(3, 6, 5)"), "→ [B, 6, 28, 28]");
     assert.equal(await hintAt(document, "nn.MaxPool2d(2, 2)"), "→ [B, 6, 14, 14] | [B, 16, 5, 5]");
     assert.equal(await hintAt(document, "def forward"), "x: [B, 3, 32, 32]");
@@ -126,12 +126,12 @@ describe("through the vscode API", () => {
 
   it("settings take effect without a restart", async () => {
     const document = await open("recipe.py");
-    await eventually(async () => (await hintAt(document, "return x")) === "→ [B, 10]");
+    await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === "→ [B, 10]");
     try {
       await set("dims", "numbers");
-      await eventually(async () => (await hintAt(document, "return x")) === "→ [1024, 10]");
+      await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === "→ [1024, 10]");
       await set("hints.values", false);
-      await eventually(async () => (await hintAt(document, "return x")) === undefined);
+      await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === undefined);
       assert.equal(await hintAt(document, "nn.Conv2d(3, 6, 5)"), "→ [1024, 6, 28, 28]");
       await set("hints.parameters", false);
       await eventually(async () => (await hintAt(document, "def forward")) === undefined);
@@ -140,7 +140,7 @@ describe("through the vscode API", () => {
     } finally {
       for (const name of ["dims", "hints.values", "hints.parameters", "hints.layers"]) await set(name, undefined);
     }
-    await eventually(async () => (await hintAt(document, "return x")) === "→ [B, 10]");
+    await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === "→ [B, 10]");
   });
 
   it("ignored codes and changed severities are followed", async () => {
@@ -162,7 +162,7 @@ describe("through the vscode API", () => {
     const document = await open("no_directive.py");
     try {
       await set("examples", { "no_directive.py": ["Net()(f32[N:5, 3, 32, 32])"] });
-      await eventually(async () => (await hintAt(document, "return x")) === "→ [N, 10]");
+      await eventually(async () => (await hintAt(document, "x = self.fc3(x)")) === "→ [N, 10]");
     } finally {
       await set("examples", undefined);
     }

@@ -60,7 +60,7 @@ flow("a file without a directive has its shapes, and the lens says what they are
 
 flow("another of the examples that were found is chosen", { open: "stem.py", files: { "stem.py": TWO_SIZES } }, async ({ vscode, workspace }) => {
   await vscode.lineWith("return self.conv(x)", "→ [B, 8, 16, 16]");
-  await vscode.chooseFromLens("from test_small(), line 14", "Choose another example");
+  await vscode.chooseFromLens("from test_small(), line 15", "Choose another example");
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "from test_large()" }).first();
   await row.waitFor({ timeout: 20_000 });
   await vscode.screenshot(join(testOutput, "choosing-an-example.png"));

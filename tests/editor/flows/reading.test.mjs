@@ -21,7 +21,6 @@ const SHAPES = [
   ["x = F.relu(self.fc1(x))", "→ [B, 120]"],
   ["x = F.relu(self.fc2(x))", "→ [B, 84]"],
   ["x = self.fc3(x)", "→ [B, 10]"],
-  ["return x", "→ [B, 10]"],
 ];
 
 flow("hints stand at the layers and assignments of the recipe network", {}, async ({ vscode }) => {
@@ -49,7 +48,7 @@ flow("a hover on a layer shows input and output, parameters and memory", { goesO
 });
 
 flow("typing a wrong number is underlined without saving, and undoing it clears it", { goesOn: true }, async ({ vscode }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await vscode.retype("nn.Conv2d(6, 16, 5)", "6", "8");
   await vscode.squiggles(1);
   await vscode.problems("conv2 gets 6 channels");
@@ -59,7 +58,7 @@ flow("typing a wrong number is underlined without saving, and undoing it clears 
 });
 
 flow("half-typed code keeps the hints of the rest", { goesOn: true }, async ({ vscode }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await vscode.click("import torch.nn.functional as F", "torch");
   await vscode.page.keyboard.press("End");
   await vscode.page.keyboard.press("Enter");
@@ -75,7 +74,7 @@ flow("half-typed code keeps the hints of the rest", { goesOn: true }, async ({ v
 });
 
 flow("the status item leads to the log", { goesOn: true }, async ({ vscode }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await (await vscode.status("tensors")).click();
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Log" }).first();
   await row.waitFor({ timeout: 20_000 });
@@ -87,7 +86,7 @@ flow("the status item leads to the log", { goesOn: true }, async ({ vscode }) =>
 });
 
 flow("Show Annotated File writes the shapes into the margin of a copy", { goesOn: true }, async ({ vscode, workspace }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   const before = workspace.read("recipe.py");
   await vscode.command("ShapeLens: Show Annotated File");
   await vscode.page.locator('.editor-group-container.active .tab.active[data-resource-name="recipe (shapes).py"]').waitFor({ timeout: 20_000 });

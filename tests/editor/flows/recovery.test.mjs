@@ -23,14 +23,14 @@ async function newHintsCome(vscode) {
 }
 
 flow("the language server is killed and comes back with hints", {}, async ({ vscode, workspace, codeServer }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await replaced(() => languageServer(codeServer.pid, workspace.folder));
   await newHintsCome(vscode);
   await vscode.status("ready");
 });
 
 flow("the worker is killed and comes back", { goesOn: true }, async ({ vscode, workspace, codeServer }) => {
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   const server = languageServer(codeServer.pid, workspace.folder);
   const before = await eventually("the worker is there", () => worker(codeServer.pid, workspace.folder));
   process.kill(before.pid, "SIGKILL");

@@ -27,7 +27,7 @@ flow("a missing torch is said once, with what to do about it", { settings: { "sh
   assert.ok(!(await vscode.lines()).some((line) => line.includes("→")));
 
   workspace.settings({ "shapelens.interpreter": pythonWithTorch() });
-  await vscode.lineWith("return x", "→ [B, 10]");
+  await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await vscode.status("ready");
   await vscode.command("ShapeLens: Doctor");
   await vscode.lineWith("✓ a model with one Linear layer ran");
