@@ -15,6 +15,7 @@ from ..trace.module_memory import parts_of
 
 Tensor = torch.Tensor
 _NORMS = ("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm")
+MASKED = 2  # the step at which values are zeros and ones
 FEW = 5  # integers of an input are less, and more than zero, which often stands for padding
 
 
@@ -91,7 +92,10 @@ def others(tensor: Tensor, dim: Optional[int], place: int, step: int) -> Tensor:
     made = tensor.clone()
     part = made if dim is None else made.select(dim, place)
     before = part.clone()
-    if part.dtype is torch.bool:
+    if dim is None and step == MASKED:  # `mask == 0` asks for zeros, and ones may have been all that there was.
+        zeros = torch.rand(part.shape) < 0.5
+        part.copy_(torch.where(zeros, torch.zeros_like(part), torch.ones_like(part)))
+    elif part.dtype is torch.bool:
         part.logical_not_()
     elif part.is_floating_point() or part.is_complex():
         scale = before.abs().mean() if before.numel() else 1.0

@@ -228,8 +228,9 @@ class Experiment:
     def _claim(self) -> Tuple[Optional[CausalClaim], Set[int]]:
         """What says that the model is causal, and the sizes of its masks, where the model came to some."""
         mode = self.mode
-        for size in sorted(mode.met):
-            return mode.masks[size], set(mode.met)
+        sizes = mode.met - mode.picked
+        for size in sorted(sizes):
+            return mode.masks[size], sizes
         held = self._held_mask()
         claim = next(iter(mode.claims), None) or held or said_by_modules(self.model)
         claim = claim or self.said(type(self.model).__name__)

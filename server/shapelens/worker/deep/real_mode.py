@@ -31,6 +31,7 @@ LARGEST_RESULT = 1 << 21
 _ATTENTION = "scaled_dot_product_attention"
 _EMPTY = {getattr(torch, name) for name in ("empty", "empty_like", "empty_strided") if hasattr(torch, name)}
 _EMPTY |= {Tensor.new_empty, Tensor.new_empty_strided} if hasattr(Tensor, "new_empty_strided") else {Tensor.new_empty}
+_PICKS = {Tensor.__getitem__, Tensor.nonzero, torch.nonzero, torch.masked_select, Tensor.masked_select}
 _CORNERS = {torch.tril_indices, torch.triu_indices}
 _LOOKS = DESCRIBES | ASKS | {Tensor.size, Tensor.numel, Tensor.__len__, Tensor.device.__get__, Tensor.type, Tensor.element_size}
 
@@ -76,6 +77,7 @@ class RealMode(TorchFunctionMode):
         self.masks: Dict[int, CausalClaim] = {}
         self.claims: List[CausalClaim] = []
         self.met: Set[int] = set()  # sizes of masks that the model came to in its forward
+        self.picked: Set[int] = set()  # sizes of such triangles that pick pairs, rather than that they hide anything
         self.is_forward = False
         self.unsure = ""  # why what was computed may not be what the code computes
         self.watched: Dict[int, Tensor] = {}  # inputs, by id, of which it is asked whether they are read
@@ -105,6 +107,8 @@ class RealMode(TorchFunctionMode):
                 self._note_reads(func, args, given)
             if func in DESCRIBES:
                 return func(*args)
+            if func in _PICKS:
+                self._note_picked(args[1:] if func is Tensor.__getitem__ else args)
             if any(tensor.is_meta for tensor in tensors_in((args, given), 64)):
                 args, given = self._real(args), self._real(given)
             result = func(*args, **given)
@@ -184,6 +188,13 @@ class RealMode(TorchFunctionMode):
         if (size in self.masks and (size in self.met or not self.is_forward)) or offset_of_mask(tensor) is None:
             return
         self._met(size, name)
+
+    def _note_picked(self, given: Any) -> None:
+        """A triangle that picks pairs is no mask."""
+        for tensor in tensors_in(given, 8):
+            size = int(tensor.shape[-1]) if tensor.dim() >= 2 else 0
+            if tensor.dtype is torch.bool and size in self.masks and offset_of_mask(tensor) is not None:
+                self.picked.add(size)
 
     def _met(self, size: int, name: str) -> None:
         if self.is_forward:
