@@ -1,7 +1,7 @@
-"""Plants silent mistakes into working models: every shape stays as it is, the numbers do not. Then counts what `shapelens check` says of them.
+"""Plants silent mistakes into working models: shapes stay as they are, numbers do not. Then counts what `shapelens check` says of them.
 
     python benchmarks/silent_mistakes.py plant CASES.jsonl CORPUS OUT.jsonl     # with an interpreter that runs the models
-    python benchmarks/silent_mistakes.py check OUT.jsonl CORPUS PYTHON [--example] [--only KIND] [--every N]     # PYTHON runs the models
+    python benchmarks/silent_mistakes.py check OUT.jsonl CORPUS PYTHON [--example] [--only KIND] [--every N]
 
 A case is a line of JSON: `repo`, `file`, `entry` (builds the model), `args` (calls it). A mistake counts as planted where the model's
 outputs on the CPU keep their shapes and have other values. The right file is checked too: what it says is no find.
@@ -24,55 +24,71 @@ from collections.abc import Iterator
 
 VIEWS = ("view", "reshape")
 TURNS = ("transpose", "permute", "swapaxes")
-CODES = {"torn-view", "batch-mix", "batch-first", "attention-axis", "softmax-dim", "future-leak", "ignored-input", "shape-comment", "loss-input"}
+CODES = set(
+    [
+        "torn-view",
+        "batch-mix",
+        "batch-first",
+        "attention-axis",
+        "softmax-dim",
+        "future-leak",
+        "ignored-input",
+        "shape-comment",
+        "loss-input",
+    ]
+)
 RUN = """
-import contextlib, json, random, sys
+import contextlib, importlib, json, random, sys, types
 import torch
-sys.argv = ["x"]
+
 def flat(out):
-    if isinstance(out, torch.Tensor): yield out
-    elif isinstance(out, dict):
-        for value in out.values(): yield from flat(value)
-    elif isinstance(out, (list, tuple)):
-        for value in out: yield from flat(value)
+    if isinstance(out, torch.Tensor):
+        yield out
+    elif isinstance(out, (dict, list, tuple)):
+        for value in out.values() if isinstance(out, dict) else out:
+            yield from flat(value)
     elif hasattr(out, "__dict__"):
-        for value in vars(out).values(): yield from flat(value)
+        for value in vars(out).values():
+            yield from flat(value)
+
+def outputs(job, source):
+    package = job["module"].rpartition(".")[0]
+    if package:
+        importlib.import_module(package)
+    module = sys.modules[job["module"]] = types.ModuleType(job["module"])
+    names = module.__dict__
+    names.update(__package__=package, __file__=job["file"])
+    exec(compile(source, job["file"], "exec"), names)
+    names.setdefault("torch", torch)
+    torch.manual_seed(0); random.seed(0)
+    model = eval(job["entry"], names)
+    with torch.no_grad():
+        for each in model.parameters():
+            if each.is_floating_point() and float(each.abs().sum()) == 0:
+                each.normal_(0, 0.02)
+        model.eval()
+        torch.manual_seed(1); random.seed(1)
+        return list(flat(eval("model(%s)" % job["args"], {**names, "model": model})))
+
+def is_close(one, other):
+    return torch.allclose(one, other, 1e-4, 1e-6, equal_nan=True) if one.is_floating_point() else torch.equal(one, other)
+
+def verdict(job):
+    sys.path[:0] = [place for place in job["paths"] if place not in sys.path]
+    right, again, wrong = outputs(job, job["source"]), outputs(job, job["source"]), outputs(job, job["mutated"])
+    if len(right) != len(wrong) or any(one.shape != other.shape for one, other in zip(right, wrong)):
+        return "shapes"
+    if not all(map(torch.equal, right, again)):
+        return "unsteady"
+    return "equal" if all(map(is_close, right, wrong)) else "planted"
+
 for line in sys.stdin:
-    job = json.loads(line)
     with contextlib.redirect_stdout(sys.stderr):
         try:
-            import importlib.util, pathlib
-            root = pathlib.Path(job["root"])
-            for place in job["paths"]: 
-                if place not in sys.path: sys.path.insert(0, place)
-            module = job["module"]
-            package = module.rpartition(".")[0]
-            source = job["source"]
-            def load(source):
-                names = {"__name__": module, "__package__": package, "__file__": job["file"]}
-                import types
-                made = types.ModuleType(module); made.__dict__.update(names)
-                if package: importlib.import_module(package)
-                sys.modules[module] = made
-                exec(compile(source, job["file"], "exec"), made.__dict__)
-                return made.__dict__
-            def outputs(source):
-                names = load(source); names.setdefault("torch", torch)
-                torch.manual_seed(0); random.seed(0)
-                model = eval(job["entry"], names)
-                with torch.no_grad():
-                    for p in model.parameters():
-                        if p.is_floating_point() and float(p.abs().sum()) == 0: p.normal_(0, 0.02)
-                model.eval(); torch.manual_seed(1); random.seed(1)
-                with torch.no_grad(): return [t for t in flat(eval("model(%s)" % job["args"], {**names, "model": model}))]
-            right, again, wrong = outputs(source), outputs(source), outputs(job["mutated"])
-            same = len(right) == len(wrong) and all(a.shape == b.shape for a, b in zip(right, wrong))
-            steady = all(torch.equal(a, b) for a, b in zip(right, again))
-            verdict = "shapes" if not same else "unsteady" if not steady else (
-                "equal" if all(torch.allclose(a, b, 1e-4, 1e-6, equal_nan=True) if a.is_floating_point() else torch.equal(a, b) for a, b in zip(right, wrong)) else "planted")
+            answer = verdict(json.loads(line))
         except BaseException as error:
-            verdict = "fails: %s: %s" % (type(error).__name__, str(error)[:80])
-    print(json.dumps(verdict), flush=True)
+            answer = "fails: %s" % type(error).__name__
+    print(json.dumps(answer), flush=True)
 """
 
 
@@ -108,9 +124,9 @@ def mutations(source: str) -> Iterator[tuple[str, ast.AST, str]]:
                     sizes = ", ".join(f"{base}.size({place})" for place in order)
                     tail = "" if name == "permute" else f", *{base}.shape[{max(numbers) + 1}:]"
                     yield "reshape-for-permute", node, f"{base}.reshape({sizes}{tail})"
-        if name == "transpose" and _numbers(node.args) in ([1, 2], [2, 1]) and isinstance(inner, ast.Call) and _is_method(inner, ("flatten",)):
-            if _numbers(inner.args) == [2]:
-                base = text(inner.func.value)  # type: ignore[attr-defined]
+        if name == "transpose" and _numbers(node.args) in ([1, 2], [2, 1]) and isinstance(inner, ast.Call):
+            base = text(inner.func.value) if isinstance(inner.func, ast.Attribute) else ""
+            if _is_method(inner, ("flatten",)) and _numbers(inner.args) == [2]:
                 yield "flatten-order", node, f"{base}.reshape({base}.size(0), -1, {base}.size(1))"
         for keyword in node.keywords:
             if keyword.arg == "batch_first" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
@@ -201,15 +217,16 @@ def plant(cases: pathlib.Path, corpus: pathlib.Path, out: pathlib.Path, most: in
             module, above = file.stem, file.parent
             while (above / "__init__.py").exists():
                 module, above = f"{above.name}.{module}", above.parent
-            worker = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            worker = subprocess.Popen([sys.executable, "-c", RUN], text=True, **pipes)
             assert worker.stdin is not None and worker.stdout is not None
             try:
                 for kind, node, new in mutations(source):
                     if taken[kind] >= most:
                         continue
                     mutated = _replaced(source, node, new)
-                    job = {"root": str(root), "paths": [str(above), str(root), str(file.parent)], "module": module, "file": str(file)}
-                    worker.stdin.write(json.dumps({**job, "source": source, "mutated": mutated, "entry": case["entry"], "args": case["args"]}) + "\n")
+                    job = {**case, "paths": [str(above), str(root), str(file.parent)], "module": module, "file": str(file)}
+                    worker.stdin.write(json.dumps({**job, "source": source, "mutated": mutated}) + "\n")
                     worker.stdin.flush()
                     answer = worker.stdout.readline()
                     verdict = json.loads(answer) if answer else "died"
