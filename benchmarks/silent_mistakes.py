@@ -24,19 +24,17 @@ from collections.abc import Iterator
 
 VIEWS = ("view", "reshape")
 TURNS = ("transpose", "permute", "swapaxes")
-CODES = set(
-    [
-        "torn-view",
-        "batch-mix",
-        "batch-first",
-        "attention-axis",
-        "softmax-dim",
-        "future-leak",
-        "ignored-input",
-        "shape-comment",
-        "loss-input",
-    ]
-)
+CODES = {
+    "torn-view",
+    "batch-mix",
+    "batch-first",
+    "attention-axis",
+    "softmax-dim",
+    "future-leak",
+    "ignored-input",
+    "shape-comment",
+    "loss-input",
+}
 RUN = """
 import contextlib, importlib, json, random, sys, types
 import torch
