@@ -21,7 +21,7 @@ FEW = 5  # integers of an input are less, and more than zero, which often stands
 
 def seed(number: int) -> None:
     """Let all that is drawn by chance be drawn alike."""
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)  # What a run replaces for user code is no matter here.
     random.seed(number)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
