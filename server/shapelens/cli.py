@@ -64,6 +64,13 @@ class Device(str, Enum):
     cpu = "cpu"
 
 
+class AnnotationStyle(str, Enum):
+    """How `annotate` writes shapes."""
+
+    comments = "comments"
+    jaxtyping = "jaxtyping"
+
+
 class Amounts(str, Enum):
     """What `summary` says of each module: its parameters and operations, or what it has of the memory of a training step."""
 
@@ -252,14 +259,19 @@ def _codes(option: str, given: list[str] | None) -> list[str]:
 @app.command()
 def annotate(
     file: Annotated[str, typer.Argument(metavar="FILE[::CLASS]", help="A Python file, or one class of it.", show_default=False)],
+    style: Annotated[
+        AnnotationStyle | None,
+        typer.Option(help="Comments, or annotations of jaxtyping. Default: what the file has, else comments.", show_default=False),
+    ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Print what would change instead of writing it.")] = False,
     interpreter: Interpreter = None,
     allow: Allow = None,
 ) -> None:
-    """Write shapes as comments behind the lines that give them: `x = self.conv(x)  # (B, 32, H, W)`. A line with a comment keeps it."""
+    """Write shapes as comments behind the lines that give them, `x = self.conv(x)  # (B, 32, H, W)`, or into signatures,
+    `x: Float[Tensor, "b 3 h w"]`. A line with a comment keeps it, and so does what is annotated with a shape."""
     from shapelens.commands import annotate as command
 
-    _run(lambda: command.annotate(file, interpreter, diff=diff, allow=allow or []))
+    _run(lambda: command.annotate(file, interpreter, style=style, diff=diff, allow=allow or []))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -162,3 +163,61 @@ def test_annotate_writes_no_guess(tmp_path: Path) -> None:
     file.write_text(guessed, encoding="utf-8")
     assert "0 comments written; of Net only a guess is known" in run("annotate", file).stdout
     assert file.read_text(encoding="utf-8") == guessed
+
+
+SIGNATURES = """
+import torch
+from torch import nn
+
+
+# shapelens: Net()(f32[B:2, T:7, 8], bool[B:2, T:7])
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x, mask: torch.Tensor, other=None):
+        x = self.fc(x)
+        return self.flat(x, mask), self.pool(x), self.pool(x[:, 0])
+
+    def pool(
+        self,
+        x,  # what
+    ):
+        return x.mean(0)
+
+    @torch.no_grad()
+    def flat(self, x, mask=None) -> torch.Tensor:
+        return x.flatten(0, 1)
+
+    def several(self, x):
+        return x, x
+"""
+
+
+def test_annotate_writes_signatures_of_jaxtyping_and_never_twice(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(SIGNATURES, encoding="utf-8")
+    shown = run("annotate", file, "--style", "jaxtyping", "--diff")
+    assert '+    def forward(self, x: Float[torch.Tensor, "b t 8"], mask: Bool[torch.Tensor, "b t"], other=None):\n' in shown.stdout
+    assert file.read_text(encoding="utf-8") == SIGNATURES
+    assert run("annotate", file, "--style", "jaxtyping").stdout == f"{file}: 7 annotations written\n"
+    written = file.read_text(encoding="utf-8")
+    assert (
+        'flat(self, x: Float[torch.Tensor, "b t 4"], mask: Bool[torch.Tensor, "b t"] | None = None) -> Float[torch.Tensor, "b*t 4"]:'
+        in written
+    )
+    assert '        x: Float[torch.Tensor, "... 4"],  # what\n    ) -> Float[torch.Tensor, "... 4"]:\n' in written
+    assert "from __future__ import annotations\n" in written and "if TYPE_CHECKING:\n    from jaxtyping import Bool, Float\n" in written
+    ast.parse(written)
+    # The style is that of the file now.
+    assert run("annotate", file).stdout == f"{file}: 0 annotations written\n"
+    assert file.read_text(encoding="utf-8") == written
+    assert "nothing is wrong" in run("check", "--no-cache", file).stdout
+
+
+def test_annotate_leaves_alone_what_evaluates_annotations(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(SIGNATURES.replace("import torch\n", "import torch\nimport torch.jit\n", 1), encoding="utf-8")
+    refused = run("annotate", file, "--style", "jaxtyping")
+    assert refused.returncode == 2 and "line 3 has to do with annotations that are evaluated" in refused.stderr

@@ -236,7 +236,7 @@ _ALL = (
     ),
     FindingCode(
         "shape-comment",
-        "A comment or annotation says another shape than a line or function gives: other dims, another number, names in another order.",
+        "A comment, docstring or annotation says another shape than the code gives: other dims, another number, names in another order.",
         "`x = x.flatten(1)  # (B, C, H, W)`",
         "warning",
         lint=True,

@@ -12,6 +12,7 @@ from shapelens.analysis.findings.axis_lints import OF_AXES
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.findings.shape_annotations import shape_annotations
 from shapelens.analysis.findings.shape_comments import shape_comments
+from shapelens.analysis.findings.shape_docstrings import shape_docstrings
 from shapelens.analysis.findings.torn_views import torn_view
 from shapelens.analysis.findings.training_lints import TRAINING
 from shapelens.analysis.findings.unused_layers import unused_layers
@@ -59,6 +60,7 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
     if wanted.get("shape-comment", False):
         yield from shape_comments(places)
         yield from shape_annotations(places)
+        yield from shape_docstrings(places)
     if wanted.get("unused-layer", False):
         for layer, place in unused_layers(places):
             message = f"{layer_name(layer)} is constructed but never used: no code of the class reads it, and no example called it"

@@ -37,31 +37,31 @@ _NUMBER = re.compile(r"\d+\Z")
 
 
 @dataclass(frozen=True)
-class _Said:
-    """A comment that states the shape of what a line gives."""
+class ShapeSaid:
+    """A text that states a shape, and what the run has seen of that: a comment of its line, a docstring of a parameter or result."""
 
     name: str
     dims: tuple[Dim, ...]
-    text: str  # as it stands in the comment: `(B, T, C)`
+    text: str  # as it stands there: `(B, T, C)`
     span: Span  # of that text
     values: Sequence[Value]
     function: str
-    statement: FileSpan
+    statement: FileSpan | None = None  # of a comment
 
 
 def shape_comments(places: Places) -> Iterator[Lint]:
     """Yields a lint for each comment that what was seen contradicts. Only examples that nobody doubts count, and no guesses."""
     said = list(_said(places))
-    sizes = _sizes_of_names(places, said)
+    sizes = sizes_of_names(places)
     for each in said:
-        reasons = [_lie(each, value, sizes.get(each.function, {})) for value in each.values]
+        reasons = [lie(each, value, sizes.get(each.function, {})) for value in each.values]
         if all(reasons) and not _is_of_part(places, each, sizes.get(each.function, {})):
             shape = dims_text(each.values[0])
             message = f"the comment says {each.text}, but {each.name or 'the value'} is {shape}: {reasons[0]}"
-            yield Lint("shape-comment", "warning", message, each.span, fix=_fix(places, each, sizes.get(each.function, {})))
+            yield Lint("shape-comment", "warning", message, each.span, fix=fix(places, each, sizes.get(each.function, {})))
 
 
-def _said(places: Places) -> Iterator[_Said]:
+def _said(places: Places) -> Iterator[ShapeSaid]:
     for line in stated_lines(places.module, places.trace):
         comment = _COMMENT.match(line.rest) if "#" in line.rest else None
         stated = _stated(comment[1], line.name) if comment is not None else None
@@ -69,7 +69,7 @@ def _said(places: Places) -> Iterator[_Said]:
             shape, start, text = stated
             column = line.span.end_column + comment.start(1) + start
             place = Span(line.span.end_line, column, line.span.end_line, column + len(text))
-            yield _Said(line.name, shape.dims, text, place, line.values, line.function, line.statement)
+            yield ShapeSaid(line.name, shape.dims, text, place, line.values, line.function, line.statement)
 
 
 def _stated(comment: str, name: str) -> tuple[StatedShape, int, str] | None:
@@ -103,15 +103,17 @@ def _whole(comment: str) -> list[StatedShape]:
     return [StatedShape(dims, 0, len(comment))]
 
 
-def _is_of_part(places: Places, said: _Said, sizes: Mapping[str, int]) -> bool:
+def _is_of_part(places: Places, said: ShapeSaid, sizes: Mapping[str, int]) -> bool:
     """True if a part of the statement has the shape: `y = (a @ b).squeeze(3)  # (B, T, N) @ (B, N, 1) -> (B, T, 1)`."""
     whole, seen = said.statement, places.trace.observations
+    if whole is None:
+        return False
     inside = (each for each in seen if each.kind == "expression" and not each.name and each.span.file == whole.file)
     parts = (value for each in inside if whole.line <= each.span.line and each.span.end_line <= whole.end_line for value in each.values)
-    return any(value.kind == "tensor" and is_known(value) and not _lie(said, value, sizes) for value in parts)
+    return any(value.kind == "tensor" and is_known(value) and not lie(said, value, sizes) for value in parts)
 
 
-def _sizes_of_names(places: Places, said: Sequence[_Said]) -> dict[str, Mapping[str, int]]:
+def sizes_of_names(places: Places) -> dict[str, Mapping[str, int]]:
     """The sizes that names of dims have in each function, as it unpacks them (`B, T, C = x.shape`); those of one size."""
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for seen in places.trace.observations:
@@ -125,8 +127,8 @@ def _sizes_of_names(places: Places, said: Sequence[_Said]) -> dict[str, Mapping[
     }
 
 
-def _lie(said: _Said, value: Value, sizes: Mapping[str, int]) -> str:
-    """Why a comment is not true of a value; "" where it may be."""
+def lie(said: ShapeSaid, value: Value, sizes: Mapping[str, int]) -> str:
+    """Why what is said is not true of a value; "" where it may be."""
     shape, dims = value.shape or [], said.dims
     if is_open_rank(dims):
         least = len(dims) - 1
@@ -166,15 +168,18 @@ def _moved(dims: Sequence[Dim], value: Value, sizes: Mapping[str, int]) -> str:
     return ""
 
 
-def _fix(places: Places, said: _Said, sizes: Mapping[str, int]) -> Fix | None:
-    """Writes the shape that was seen in its place: names of the comment where they are right, else those of the hint."""
+def fix(places: Places, said: ShapeSaid, sizes: Mapping[str, int], called: Mapping[str, str] | None = None) -> Fix | None:
+    """Writes the shape that was seen in its place: names of the comment where they are right, else those of the hint.
+
+    called: what the text calls dims of the hint elsewhere.
+    """
     if len(said.values) != 1 or said.text[:1] not in "([" or said.text[-1:] not in ")]":
         return None
     value = said.values[0]
     shape, seen = value.shape or [], value.named or []
     if len(seen) != len(shape) or "?" in seen:
         return None
-    names = [name.replace("*", "·") if len(said.dims) != len(shape) else "" for name in seen]
+    names = [(called or {}).get(name, name).replace("*", "·") for name in seen]
     if len(said.dims) == len(shape):
         names = [_right(dim, index, value, said, sizes) for index, dim in enumerate(said.dims)]
     inside = ", ".join(names) + ("," if len(names) == 1 and said.text[0] == "(" else "")
@@ -182,7 +187,7 @@ def _fix(places: Places, said: _Said, sizes: Mapping[str, int]) -> Fix | None:
     return Fix(f"Write {text}", [TextEdit(said.span, text)], places.trace.file)
 
 
-def _right(dim: Dim, index: int, value: Value, said: _Said, sizes: Mapping[str, int]) -> str:
+def _right(dim: Dim, index: int, value: Value, said: ShapeSaid, sizes: Mapping[str, int]) -> str:
     """What to call one dim of a shape of as many dims as the comment's."""
     assert value.shape is not None and value.named is not None
     size, symbol = value.shape[index], value.named[index]

@@ -10,8 +10,10 @@ from typing import Any
 
 from lsprotocol import types
 from pygls import uris
+from pygls.exceptions import JsonRpcInvalidParams
 
 from shapelens import __version__
+from shapelens.analysis.display.dim_names import dim_name_at, is_dim_name
 from shapelens.analysis.display.hints import Hint
 from shapelens.lsp.documents.document import Change
 from shapelens.lsp.documents.notebook_document import CellText, ListedCell, NotebookChange, NotebookDocument
@@ -37,6 +39,7 @@ def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None =
     _handle_notebooks(server)
     _handle_settings(server)
     _handle_features(server)
+    _handle_renaming(server)
     register_commands(server, server.session, server.editor)
     return server
 
@@ -271,6 +274,31 @@ def _handle_features(server: Server) -> None:
             await session.fixes_tried(document.uri, lambda: not any(lacks_fixes(document, each) for each in newest()))
             diagnostics = newest()
         return code_actions(editor.places.named(params.text_document.uri) or text, diagnostics, editor) + actions
+
+
+def _handle_renaming(server: Server) -> None:
+    editor = server.editor
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
+        text = editor.places.named(params.text_document.uri)
+        found = dim_name_at(text.document.module, text.place(params.position, editor.encoding)) if text is not None else None
+        return text.range_(found.span, editor.encoding) if text is not None and found is not None else None
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
+        text = editor.places.named(params.text_document.uri)
+        found = dim_name_at(text.document.module, text.place(params.position, editor.encoding)) if text is not None else None
+        if text is None or found is None:
+            return None
+        if not is_dim_name(params.new_name):
+            raise JsonRpcInvalidParams(f"{params.new_name} is no name of a dim")
+        if params.new_name in found.others:
+            raise JsonRpcInvalidParams(f"{params.new_name} is another dim here")
+        document = text.document
+        edits = [TextEdit(span, params.new_name) for span in found.all]
+        changes = to_lsp.changes_of(editor.places.edits(document.uri, edits, editor.encoding) or [], document, editor.places)
+        return to_lsp.workspace_edit(changes, versioned=editor.takes_versioned_edits)
 
 
 def _written(hint: Hint, written: Mapping[int, TextEdit]) -> TextEdit | None:

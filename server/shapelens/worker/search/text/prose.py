@@ -10,21 +10,13 @@ import ast
 import io
 import re
 import tokenize
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
+from ....docstring_entries import described
 from ....shape_words import StatedShape, first_stated, is_open_rank, opening_shape
 from ..evidence import InputShape
 from .type_hints import input_shape, tensor_dtype
 
-_ENDING = re.compile(
-    r"^\s*[#*=-]*\s*:?(?:returns?|yields?|outputs?|raises|examples?|output shapes?|references?|notes?|warnings?|todo)\b\s*(?:values?|s)?"
-    r"\s*(?:\([^)]*\))?\s*(?::|$|-*$)|^\s*:(?:return|rtype|raises)|^\s*>>>|^\s*```",
-    re.IGNORECASE,
-)
-_STARTING = re.compile(
-    r"^\s*[#*]*\s*(?:args?|arguments?|param(?:eter)?s?|inputs?|shapes?|input shapes?|keyword args?)\s*:?\s*$", re.IGNORECASE
-)
-_INPUT_HEADING = re.compile(r"^\s*[-*#]*\s*\**(?:input(?:_?s?)?(?:\s?shapes?)?|expects?)\**\s*(?::|$)", re.IGNORECASE)
 _NOT_A_TENSOR = re.compile(
     r"\(\s*`{0,2}\**(?:int|float|bool|str|string|callable|tuple[\[(]?\s?(?:of\s)?int\w*|list[\[(]?\s?(?:of\s)?(?:int|str)\w*)\b"
     r"|\(\s*`?(?:tuple|list|dict)`?\s*[,)]",
@@ -41,51 +33,12 @@ def from_docstring(text: str, parameters: Sequence[str], where: str, first: Opti
     where: how to say where it stands.
     """
     found: Dict[str, InputShape] = {}
-    for name, entry in _entries(text, parameters, first):
-        if name not in found:
-            shape = _described(entry, where)
+    for entry in described(text, parameters, first):
+        if entry.name and entry.name not in found:
+            shape = _described(entry.text, where)
             if shape is not None:
-                found[name] = shape
+                found[entry.name] = shape
     return found
-
-
-def _entries(text: str, parameters: Sequence[str], first: Optional[str]) -> List[Tuple[str, str]]:
-    """The parameters that a docstring describes, each with what it says."""
-    names = "|".join(re.escape(name) for name in parameters)
-    if not names:
-        return []
-    start = re.compile(
-        rf"^(\s*)(?:[-*+•]\s+)?(?::(?:param|parameter|arg|argument|type)\s+(?:[^:]*\s)?)?[`*\"']{{0,3}}({names})[`*\"']{{0,3}}(?:\.shape)?(?=\s*(?::|\(|\[|=|--|–|—|\s-\s|has\b|is\b|of\b|shape\b))(.*)$"
-    )
-    other = re.compile(
-        r"^(\s*)(?:[-*+•]\s+)?(?::\w+[^:]*:|[`*]{0,3}\w+[`*]{0,3}\s*(?:\([^)]*(?:\([^)]*\)[^)]*)*\))?\s*:(?!:)|\w+\s+[-–—]{1,2}\s)"
-    )
-    entries: List[Tuple[str, str]] = []
-    reading, skipping, depth = False, False, 0
-    for raw in text.expandtabs().splitlines():
-        indent = len(raw) - len(raw.lstrip())
-        if _ENDING.match(raw):
-            reading, skipping = False, True
-            continue
-        if _INPUT_HEADING.match(raw) and first is not None and not (start.match(raw) and start.match(raw)[2] != first):  # type: ignore[index]
-            reading, skipping, depth = True, False, indent
-            entries.append((first, _INPUT_HEADING.sub("", raw, count=1)))
-            continue
-        if _STARTING.match(raw):
-            reading, skipping = False, False
-            continue
-        match = start.match(raw)
-        if match is not None and not skipping:
-            reading, depth = True, indent
-            entries.append((match[2], match[3]))
-        elif reading and raw.strip():
-            if indent <= depth and (other.match(raw) or match is not None or indent < depth):
-                reading = False
-            else:
-                entries[-1] = (entries[-1][0], entries[-1][1] + " " + raw.strip())
-        elif not raw.strip():
-            reading = reading and not entries[-1][1].strip(" :")
-    return entries
 
 
 def _described(entry: str, where: str) -> Optional[InputShape]:

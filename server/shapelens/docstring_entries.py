@@ -1,0 +1,86 @@
+"""What a docstring says of the parameters of its function, and of what that returns: Google's style, NumPy's, Sphinx's, plain lists.
+
+The search reads shapes in it as evidence, a lint holds them against the run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import List, Optional, Sequence
+
+_ENDING = re.compile(
+    r"^\s*[#*=-]*\s*:?(?:returns?|yields?|outputs?|raises|examples?|output shapes?|references?|notes?|warnings?|todo)\b\s*(?:values?|s)?"
+    r"\s*(?:\([^)]*\))?\s*(?::|$|-*$)|^\s*:(?:return|rtype|raises)|^\s*>>>|^\s*```",
+    re.IGNORECASE,
+)
+_STARTING = re.compile(
+    r"^\s*[#*]*\s*(?:args?|arguments?|param(?:eter)?s?|inputs?|shapes?|input shapes?|keyword args?)\s*:?\s*$", re.IGNORECASE
+)
+_INPUT_HEADING = re.compile(r"^\s*[-*#]*\s*\**(?:input(?:_?s?)?(?:\s?shapes?)?|expects?)\**\s*(?::|$)", re.IGNORECASE)
+# What says of results where they are described: `Returns:`, `:return:`, `- Output:`, `Output shape:`.
+_RESULT_HEADING = re.compile(
+    r"^\s*[-*#]*\s*\**(?:returns?|outputs?|output shapes?)\**\s*(?:values?)?\s*(?:\([^()]*\))?\s*(?::(?!:)|$)|^\s*:returns?\b[^:]*:",
+    re.IGNORECASE,
+)
+_UNDERLINE = re.compile(r"^\s*[-=~]{3,}\s*$")
+_OTHER = re.compile(
+    r"^(\s*)(?:[-*+•]\s+)?(?::\w+[^:]*:|[`*]{0,3}\w+[`*]{0,3}\s*(?:\([^)]*(?:\([^)]*\)[^)]*)*\))?\s*:(?!:)|\w+\s+[-–—]{1,2}\s)"
+)
+
+
+@dataclass
+class Entry:
+    """What a docstring says of one parameter, or of what the function returns (name "")."""
+
+    name: str
+    text: str
+    line: int  # the first one that it stands in, of the docstring's; 0-based
+    end_line: int  # the last one
+
+
+def described(text: str, parameters: Sequence[str], first: Optional[str]) -> List[Entry]:
+    """The entries of a docstring, in its order. first: the parameter that it calls the input, if there is just one."""
+    names = "|".join(re.escape(name) for name in parameters) or r"(?!)"
+    start = re.compile(
+        rf"^(\s*)(?:[-*+•]\s+)?(?::(?:param|parameter|arg|argument|type)\s+(?:[^:]*\s)?)?[`*\"']{{0,3}}({names})[`*\"']{{0,3}}(?:\.shape)?(?=\s*(?::|\(|\[|=|--|–|—|\s-\s|has\b|is\b|of\b|shape\b))(.*)$"
+    )
+    entries: List[Entry] = []
+    reading, skipping, result, depth = False, False, False, 0
+    for number, raw in enumerate(text.expandtabs().splitlines()):
+        indent = len(raw) - len(raw.lstrip())
+        match = start.match(raw)
+        heading = _RESULT_HEADING.match(raw) if match is None else None
+        if _ENDING.match(raw) or heading is not None:
+            reading, skipping, result = False, True, heading is not None
+            if heading is not None:
+                depth = indent
+                entries.append(Entry("", raw[heading.end() :], number, number))
+            continue
+        if _INPUT_HEADING.match(raw) and first is not None and not (match is not None and match[2] != first):
+            reading, skipping, result, depth = True, False, False, indent
+            entries.append(Entry(first, _INPUT_HEADING.sub("", raw, count=1), number, number))
+            continue
+        if _STARTING.match(raw):
+            reading, skipping, result = False, False, False
+            continue
+        if result:
+            said = entries[-1]
+            if _UNDERLINE.match(raw) and not said.text.strip():
+                continue
+            if not raw.strip() or (said.text.strip() and indent < depth):
+                result = result and not said.text.strip(" :")
+            else:
+                said.text, said.end_line = said.text + " " + raw.strip(), number
+            continue
+        if match is not None and not skipping:
+            reading, depth = True, indent
+            entries.append(Entry(match[2], match[3], number, number))
+        elif reading and raw.strip():
+            if indent <= depth and (_OTHER.match(raw) or match is not None or indent < depth):
+                reading = False
+            else:
+                entries[-1].text, entries[-1].end_line = entries[-1].text + " " + raw.strip(), number
+        elif not raw.strip():
+            reading = reading and not entries[-1].text.strip(" :")
+    return entries
