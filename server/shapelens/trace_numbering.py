@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from shapelens.dataclass_copies import with_fields
 from shapelens.protocol import LayerSeen, Mismatch, Observation, Remark, Trace, Value
 
+T = TypeVar("T")
 Numbered = TypeVar("Numbered", Mismatch, Remark)
 Number = Callable[[int], int]  # from the number of an example or layer to its new one
 
@@ -89,3 +89,11 @@ def without_examples(trace: Trace, dropped: Collection[int]) -> Trace:
         remarks=[seen for seen in trace.remarks if seen.example not in dropped],
     )
     return renumbered(left, lambda number: examples.get(number, number), lambda number: layers.get(number, number))
+
+
+def with_fields(instance: T, **fields: Any) -> T:
+    """As `dataclasses.replace`, in a fourth of the time: `__init__` is not called. For dataclasses without slots that compute no field."""
+    copy: T = object.__new__(type(instance))
+    copy.__dict__.update(instance.__dict__)
+    copy.__dict__.update(fields)
+    return copy

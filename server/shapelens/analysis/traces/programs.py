@@ -10,10 +10,9 @@ from pathlib import PurePath
 from shapelens.analysis.evidence import rests_on_guess
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.views import uses, without_doubtful
-from shapelens.dataclass_copies import with_fields
 from shapelens.examples.expression import with_tensors
 from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
-from shapelens.trace_numbering import without_examples
+from shapelens.trace_numbering import with_fields, without_examples
 from shapelens.traces import PROGRAM
 
 # Codes of mismatches that a program has for what is not there while it is followed.

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from shapelens import protocol
-from shapelens.dataclass_copies import with_fields
 from shapelens.source.position_map import PositionMap, common_prefix, common_suffix
 from shapelens.source.positions import Lines
+from shapelens.trace_numbering import with_fields
 
 Step = TypeVar("Step", protocol.Origin, protocol.Suspect)
 Seen = TypeVar("Seen", protocol.Observation, protocol.Mismatch, protocol.Note, protocol.Remark)
