@@ -106,7 +106,7 @@ def test_what_is_piped_has_neither_links_nor_colours(many: Path) -> None:
 def test_signs_that_an_encoding_lacks_are_plain() -> None:
     done = run_process("show", WRONG, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (1, "") and done.stdout.isascii()
-    assert "13 |         self.pool = nn.MaxPool2d(2, 2)         -> [B, 6, 14, 14] * [B, 16, 5, 5]" in done.stdout.splitlines()
+    assert "13 |         self.pool = nn.MaxPool2d(2, 2)         -> [B, 6, 14, 14] | [B, 16, 5, 5]" in done.stdout.splitlines()
 
 
 def test_shells_complete_commands() -> None:

@@ -84,7 +84,7 @@ async def test_a_world_without(tmp_path: Path, recipe: str, broken: str, world: 
     assert await editor.stop() == 0
     assert not [line for line in editor.log if FAILED.search(line)]
     if "settings" in world:
-        assert sum("pyproject.toml" in line for line in editor.log) in (1, 2)
+        assert sum("pyproject.toml" in line for line in editor.log) in (1, 2), [line for line in editor.log if "pyproject" in line]
 
 
 @pytest.mark.parametrize("which", ["youngest", "oldest", "all"])

@@ -143,7 +143,7 @@ async def test_the_class_line_has_actions_that_write_it_down_or_choose_another(e
     assert actions is not None
     write, use = actions
     assert isinstance(write, types.CodeAction) and write.title == "Write the example down as a directive" and write.edit is not None
-    assert use.title == "Use the example Stem()(f32[B:2, 3, 48, 48]) (from test_large())"
+    assert use.title == "Use the example Stem()(f32[B:2, 3, 48, 48]) (from test_large(), line 18)"
     # This client takes an action that has nothing but a command for the command itself, and writes that as text.
     assert f"'shapelens.useExample', 'arguments': ['{uri}', 'Stem', 'Stem()(f32[B:2, 3, 48, 48])']" in str(use.command)
     assert await editor.execute("shapelens.useExample", uri, "Stem", "Stem()(f32[B:2, 3, 48, 48])") is None

@@ -10,9 +10,11 @@ import typing
 import pytest
 
 from shapelens import protocol
+from shapelens.dependences import CausalClaim, DeepReport, Dependence
 from shapelens.profiles import Allocation, MemoryProfile, ModelProfile, ProfiledModule, Step
 from shapelens.protocol import (
     HEADER,
+    Deepened,
     ExampleRequest,
     ExampleRun,
     FileSpan,
@@ -114,6 +116,15 @@ MESSAGES = [
                 )
             ],
             [Note("missing-import", "no module named x", None)],
+        ),
+    ),
+    Deepened(
+        7,
+        DeepReport(
+            [Dependence("future-leak", "GPT", "ids", "logits", 5, 8, [0, 4], True, [SPAN], CausalClaim("mask", "GPT.mask", SPAN), SPAN)],
+            "",
+            12,
+            0.5,
         ),
     ),
     Finished(7, "deadline", "10 s", 10.0),
