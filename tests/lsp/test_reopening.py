@@ -96,6 +96,7 @@ async def test_an_example_that_was_found_or_chosen_is_still_there(place: Place) 
     first = await place.editor(torch=True)
     uri = first.open("stem.py", TWO_SIZES)
     await lenses_when(first, uri, "from test_small()")
+    await first.idle(reopened=False)  # The other examples come last.
     await first.execute("shapelens.useExample", uri, "Stem", "Stem()(f32[B:2, 3, 48, 48])")
     shown = titles(await lenses_when(first, uri, "from test_large()"))
     assert await first.execute("shapelens.tryExample", uri, "Stem", "Stem()(f32[1, 3, 8, 8])"), "this waits for the end of the run"
