@@ -83,10 +83,10 @@ class Table:
         """A server; after that `left` is known."""
         for folder in (self.workspace, self.home, self.temporary):
             folder.mkdir()
-        if self.deadline is not None:
-            settings = self.workspace / "pyproject.toml"
-            self.written[settings] = f"[tool.shapelens]\ndeadline = {self.deadline}\n".encode()
-            settings.write_bytes(self.written[settings])
+        deadline = f"deadline = {self.deadline}\n" if self.deadline is not None else ""
+        settings = self.workspace / "pyproject.toml"
+        self.written[settings] = f"[tool.shapelens]\n{deadline}hints.unchanged = true\n".encode()  # All hints are counted.
+        settings.write_bytes(self.written[settings])
         command = [sys.executable, "-m", "shapelens.lsp", "--interpreter", self.python]
         world = {
             "HOME": self.home,
