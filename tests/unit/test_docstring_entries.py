@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapelens.docstring_entries import described
+from shapelens.stated.docstring_entries import described
 
 GOOGLE = """Encodes.
 

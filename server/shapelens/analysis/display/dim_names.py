@@ -13,10 +13,10 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapelens.shape_words import jaxtyping_dims, read_dims
 from shapelens.source.comments import Directive
 from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
+from shapelens.stated.shape_words import jaxtyping_dims, read_dims
 
 _BRACKETS = re.compile(r"(?<!\w)[(\[]([^()\[\]]*)[)\]]")
 _NAME = re.compile(r"[A-Za-z_]\w*")

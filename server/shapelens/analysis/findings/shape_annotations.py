@@ -17,9 +17,9 @@ from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import dims_text
 from shapelens.analysis.traces.stated_lines import is_credible, is_known
 from shapelens.protocol import Value
-from shapelens.shape_words import Dim, Dims, is_open_rank, jaxtyping_dims
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Lines, Span
+from shapelens.stated.shape_words import Dim, Dims, is_open_rank, jaxtyping_dims
 
 _HAS_SOME = re.compile(r"\w\[\s*(?:torch\.)?Tensor\s*,\s*[\"']")
 _NAMES = re.compile(r"(?:Float|BFloat|Int|UInt|Complex)\d*|Inexact|Real|Num|Shaped|Integer|Bool")

@@ -18,9 +18,9 @@ from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.shapes import dims_text
 from shapelens.analysis.traces.stated_lines import is_credible, is_known, stated_lines
 from shapelens.protocol import FileSpan, Value
-from shapelens.shape_words import Dim, StatedShape, is_dim_word, is_open_rank, read_dims, stated_shapes
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
+from shapelens.stated.shape_words import Dim, StatedShape, is_dim_word, is_open_rank, read_dims, stated_shapes
 
 _COMMENT = re.compile(r"\s*;?\s*#+:?\s*(.*?)\s*\Z")
 _ARROW = re.compile(r"[-=]+>|→|⇒|↦")

@@ -18,10 +18,10 @@ from shapelens.analysis.findings.shape_comments import ShapeSaid, fix, lie, size
 from shapelens.analysis.places import Places
 from shapelens.analysis.shapes import dims_text
 from shapelens.analysis.traces.stated_lines import is_credible, is_known
-from shapelens.docstring_entries import described
 from shapelens.protocol import Value
-from shapelens.shape_words import Dim, is_batch, is_open_rank, stated_shapes
 from shapelens.source.positions import Span
+from shapelens.stated.docstring_entries import described
+from shapelens.stated.shape_words import Dim, is_batch, is_open_rank, stated_shapes
 
 _HAS_SOME = re.compile(r"[\[(][^\[\]()\n]*,[^\[\]()\n]*[\])]")
 # Words that say that a shape holds at times, of a part, of another tensor, or of what becomes of this one.

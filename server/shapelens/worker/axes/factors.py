@@ -192,3 +192,18 @@ def _shifted(pieces: Sequence[Sequence[Factor]], clean: Sequence[int], wanted: S
 def _is_divided(sizes: Sequence[int], factors: Sequence[Factor]) -> bool:
     ends = _ends([factor.size for factor in factors])
     return all(_is_clean(end, ends) for end in _ends(sizes))
+
+
+def note_used(dim: Dim) -> None:
+    """Numbers along a dim are put together: if a view tore the dim, no later view mends that."""
+    for factor in dim:
+        if factor.axis.tear is not None:
+            factor.axis.tear.is_used = True
+
+
+def part_of(dim: Dim, size: int, whole_size: int) -> Dim:
+    """A part of a dim: `x[:, 1:]`, one of two chunks."""
+    if size == whole_size:
+        return dim
+    known = is_known([dim])
+    return new_dim(size, DERIVED if known else UNKNOWN, roots_of([dim]))

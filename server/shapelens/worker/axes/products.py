@@ -7,8 +7,9 @@ from typing import Dict, List, Optional, Sequence
 
 import torch
 
-from .factors import DERIVED, FEATURES, Dim, Dims, is_known, new_dim, roots_of
-from .tracking import TorchCall, best, note_heads, note_samples, note_used, part_of, rule
+from .evidence import note_heads, note_samples
+from .factors import DERIVED, FEATURES, Dim, Dims, is_known, new_dim, note_used, part_of, roots_of
+from .tracking import TorchCall, best, rule
 
 Tensor = torch.Tensor
 

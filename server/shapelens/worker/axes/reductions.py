@@ -6,8 +6,9 @@ from typing import List, Optional, Sequence
 
 import torch
 
-from .factors import DERIVED, UNKNOWN, Dims, is_known, new_dim, roots_of
-from .tracking import TorchCall, combined, note_heads, note_pooled, note_samples, part_of, rule
+from .evidence import note_heads, note_pooled, note_samples
+from .factors import DERIVED, UNKNOWN, Dims, is_known, new_dim, part_of, roots_of
+from .tracking import TorchCall, combined, rule
 
 Tensor = torch.Tensor
 _STATISTICS = ("mean", "std", "var", "std_mean", "var_mean")

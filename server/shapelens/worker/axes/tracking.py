@@ -7,9 +7,7 @@ else the axes are unknown, and nothing is said of what is unknown.
 
 from __future__ import annotations
 
-import sys
 from copy import copy
-from types import FrameType
 from typing import Any, Callable, Container, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
@@ -17,12 +15,12 @@ import torch
 from ...protocol import FileSpan
 from ..torch_calls import argument, is_named_in_place
 from ..trace.frames import Frames
-from ..trace.layer_inputs import is_torch_layer
+from ..trace.layer_inputs import outermost_layer
 from ..trace.provenance import INPUT as INPUT_NODE
 from ..trace.provenance import tensors_in
 from ..trace.value_summary import ORIGIN
-from .evidence import names_steps, note_names
-from .factors import DERIVED, FEATURES, INPUT, UNKNOWN, Axis, Dim, Dims, Tear, is_known, new_dim, roots_of, size_of, whole
+from .evidence import names_steps, note_names, note_positions
+from .factors import FEATURES, INPUT, UNKNOWN, Axis, Dim, Dims, Tear, is_known, new_dim, note_used, roots_of, size_of, whole
 
 Tensor = torch.Tensor
 AXES = "_shapelens_axes"
@@ -121,7 +119,6 @@ class Tracking:
         for axis in self.named.values():
             axis.is_steps, axis.is_samples = names_steps(axis.name), axis.name in samples
         self.events: List[AxisEvent] = []
-        self.first: Dims = ()  # of the first input
         self.inputs: Dict[Tuple[int, int], Axis] = {}  # by place and size
         self._frames = frames
         self._sources: FrozenSet[AxisEvent] = frozenset()
@@ -148,10 +145,7 @@ class Tracking:
         return self._input_dims(shape)
 
     def _input_dims(self, shape: Tuple[int, ...]) -> Dims:
-        dims = tuple([self._input_dim(place, size) for place, size in enumerate(shape)])
-        if not self.first and len(shape) > 1:
-            self.first = dims
-        return dims
+        return tuple([self._input_dim(place, size) for place, size in enumerate(shape)])
 
     def _is_input(self, tensor: Tensor) -> bool:
         if isinstance(tensor, torch.nn.Parameter):
@@ -172,7 +166,7 @@ class Tracking:
         if not found or len(self.events) >= MOST_EVENTS:
             return
         event = AxisEvent(kind, call, self._frames.innermost(), dim)
-        event.axes, event.tear, event.layer = found, tear, _running_layer()
+        event.axes, event.tear, event.layer = found, tear, outermost_layer()
         self._add(event)
 
     def _add(self, event: "AxisEvent") -> None:
@@ -245,7 +239,7 @@ class Tracking:
             dim = call.argument(1, "dim")
             dims = given[0].dims
             if type(dim) is int and -len(dims) <= dim < len(dims) and is_known(dims) and given[0].are_scores:
-                return Softmax(dim % len(dims), self._frames.innermost(), call, _running_layer())
+                return Softmax(dim % len(dims), self._frames.innermost(), call, outermost_layer())
         if call.name in _KEEPS_DISTRIBUTION and given:
             return given[0].softmax
         return None
@@ -258,54 +252,14 @@ class Tracking:
 
 
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "einsum")
+_ADDS = ("add", "__add__", "__radd__", "__iadd__", "add_")
 _KEEPS_SCORES = {
-    "masked_fill",
-    "masked_fill_",
-    "where",
-    "add",
-    "__add__",
-    "__iadd__",
-    "add_",
-    "sub",
-    "__sub__",
-    "mul",
-    "__mul__",
-    "__rmul__",
-    "__imul__",
-    "mul_",
-    "div",
-    "__truediv__",
-    "true_divide",
-    "div_",
-    "__itruediv__",
-    "float",
-    "to",
-    "type_as",
-    "view",
-    "reshape",
-    "contiguous",
-    "clamp",
-    "tanh",
-    "transpose",
-    "permute",
-}
-NOT_ELEMENTWISE = {"inverse", "svd", "cholesky", "qr", "sort", "argsort", "rfft", "fft", "ifft", "as_strided", "lstsq", "solve", "pinv"}
+    "masked_fill", "masked_fill_", "where", "sub", "__sub__", "mul", "__mul__", "__rmul__", "__imul__", "mul_", "div", "__truediv__",
+    "true_divide", "div_", "__itruediv__", "float", "to", "type_as", "view", "reshape", "contiguous", "clamp", "tanh", "transpose",
+    "permute", *_ADDS,
+}  # fmt: skip
 _KEEPS_DISTRIBUTION = {"masked_fill", "dropout", "to", "type_as", "float", "half", "contiguous", "clone"}
-
-
-def _running_layer() -> Any:
-    """The layer of torch's whose forward is running, the one that user code called; None where it called the function itself."""
-    frame: Optional[FrameType] = sys._getframe(1)
-    found = None
-    while frame is not None:
-        if frame.f_code.co_name == "forward":
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, torch.nn.Module):
-                if not is_torch_layer(owner):
-                    break
-                found = owner
-        frame = frame.f_back
-    return found
+NOT_ELEMENTWISE = {"inverse", "svd", "cholesky", "qr", "sort", "argsort", "rfft", "fft", "ifft", "as_strided", "lstsq", "solve", "pinv"}
 
 
 def combined(call: TorchCall, tensors: Sequence[Tensor], shape: Sequence[int]) -> Dims:
@@ -318,7 +272,8 @@ def combined(call: TorchCall, tensors: Sequence[Tensor], shape: Sequence[int]) -
             if own >= 0 and tensor.shape[own] == size and size != 1:
                 given.append(call.dims(tensor)[own])
         found.append(best(given, size))
-    _note_positions(call, tensors, found)
+    if call.name in _ADDS and len(tensors) == 2:
+        note_positions([call.dims(tensor) for tensor in tensors], tuple(found))
     return tuple(found)
 
 
@@ -327,78 +282,6 @@ def best(given: Sequence[Dim], size: int) -> Dim:
     if not given:
         return new_dim(size, FEATURES)
     return max(given, key=lambda dim: (bool(roots_of([dim])) and is_known([dim]), bool(roots_of([dim])), len(dim)))
-
-
-def _note_positions(call: TorchCall, tensors: Sequence[Tensor], dims: Sequence[Dim]) -> None:
-    """What is added along one axis of the inputs and broadcast along another are positions: the other one is that of the samples."""
-    if call.name not in ("add", "__add__", "__radd__", "__iadd__", "add_") or len(tensors) != 2:
-        return
-    for constant, data in (tensors, tensors[::-1]):
-        if roots_of(call.dims(constant)) or constant.dim() < 2 or not roots_of(call.dims(data)):
-            continue
-        steps: List[Axis] = []
-        samples: List[Axis] = []
-        for place, dim in enumerate(dims):
-            own = constant.dim() - len(dims) + place
-            axis = input_axis(dim)
-            if axis is not None and place < len(dims) - 1:
-                (steps if own >= 0 and constant.shape[own] > 1 else samples).append(axis)
-        if len(steps) == 1 and len(samples) == 1:
-            steps[0].is_steps = samples[0].is_samples = True
-
-
-def note_samples(dim: Dim) -> None:
-    """The code treats a dim as the samples of a batch: a convolution or normalisation takes it for that."""
-    axis = input_axis(dim)
-    if axis is not None:
-        axis.is_samples = True
-
-
-def note_used(dim: Dim) -> None:
-    """Numbers along a dim are put together: if a view tore the dim, no later view mends that."""
-    for factor in dim:
-        if factor.axis.tear is not None:
-            factor.axis.tear.is_used = True
-
-
-def note_heads(dims: Dims) -> None:
-    """Attention by heads, over dim 2 of `[B, heads, T, size]`: what stands in front of the heads are the samples."""
-    heads = dims[1] if len(dims) == 4 else ()
-    if heads and not roots_of([heads]) and not is_same_root(dims[0], dims[2]):
-        note_samples(dims[0])
-
-
-def is_same_root(one: Dim, other: Dim) -> bool:
-    """Whether two dims stem from one axis of an input."""
-    return bool(roots_of([one]) & roots_of([other]))
-
-
-def note_pooled(dims: Dims, place: int) -> None:
-    """One number or one place is left of dim 0 or 1 of three: that one holds the steps, the other one the samples."""
-    if len(dims) == 3 and place in (0, 1):
-        steps, samples = input_axis(dims[place]), input_axis(dims[1 - place])
-        if samples is not None and steps is not samples:
-            samples.is_samples = True
-            if steps is not None:
-                steps.is_steps = True
-
-
-def input_axis(dim: Dim) -> Optional[Axis]:
-    """The axis of an input that a dim is, as it came; None for any other dim."""
-    return dim[0].axis if len(dim) == 1 and dim[0].axis.kind == INPUT and dim[0].size == dim[0].axis.size else None
-
-
-def part_of(dim: Dim, size: int, whole_size: int) -> Dim:
-    """A part of a dim: `x[:, 1:]`, one of two chunks."""
-    if size == whole_size:
-        return dim
-    known = is_known([dim])
-    return new_dim(size, DERIVED if known else UNKNOWN, roots_of([dim]))
-
-
-def derived(dim: Dim, size: int) -> Dim:
-    """A dim of another size that follows from a dim: what a stride, a padding or a pooling leaves of it."""
-    return dim if size_of(dim) == size else part_of(dim, size, size_of(dim))
 
 
 class State:

@@ -15,25 +15,9 @@ from .tracking import AxisEvent, Tracking
 
 LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
 _MIXES = {
-    *LAYERS,
-    *[
-        "scaled_dot_product_attention",
-        "softmax",
-        "log_softmax",
-        "softmin",
-        "normalize",
-        "cumsum",
-        "cumprod",
-        "layer_norm",
-        "sum",
-        "amax",
-        "logsumexp",
-        "norm",
-        "mean",
-        "std",
-        "var",
-    ],
-}
+    "scaled_dot_product_attention", "softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod", "layer_norm", "sum", "amax",
+    "logsumexp", "norm", "mean", "std", "var", *LAYERS,
+}  # fmt: skip
 
 
 class Verdict:
@@ -57,14 +41,9 @@ def verdicts(tracking: Tracking, output: Any) -> Iterator[Verdict]:
             yield Verdict("attention-axis", event)
         elif event.kind == "mix" and event.operation in _MIXES:
             kept = [each for each in outputs if event in each.events]
-            mixed = [axis for axis in event.axes if _is_batch(axis, tracking) and _is_alone(axis, event.dims)]
+            mixed = [axis for axis in event.axes if axis.is_samples and not axis.is_steps and _is_alone(axis, event.dims)]
             if any(_has(axis, each.dims) for axis in mixed for each in kept):
                 yield Verdict("batch-first" if event.operation in LAYERS else "batch-mix", event)
-
-
-def _is_batch(axis: Axis, tracking: Tracking) -> bool:
-    """Whether an axis is that of the samples, as the code itself treats it."""
-    return axis.is_samples and not axis.is_steps
 
 
 def _has(axis: Axis, dims: Sequence[Dim]) -> bool:

@@ -6,8 +6,9 @@ from typing import Any, List, Optional, Sequence
 
 import torch
 
-from .factors import DERIVED, FEATURES, PADDED, REPEATED, UNKNOWN, Dim, Dims, Tear, is_known, new_dim, roots_of, viewed
-from .tracking import TorchCall, combined, note_pooled, part_of, rule
+from .evidence import note_pooled
+from .factors import DERIVED, FEATURES, PADDED, REPEATED, UNKNOWN, Dim, Dims, Tear, is_known, new_dim, part_of, roots_of, viewed
+from .tracking import TorchCall, combined, rule
 
 Tensor = torch.Tensor
 

@@ -20,12 +20,11 @@ RunAgain = Callable[["Sized", List[Any]], Optional[Evaluated]]
 
 LONGEST = 2.0  # seconds of the evaluation that is done once more
 MOST_POWER = 32  # of two, by which strides and poolings may divide a side
-_PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 LEAST_PICTURE = 8  # pixels of a side that may have another size
 _BATCH_SIZE = re.compile(r"(?i)\bbatch_?size\s*[=:]\s*(\d+)")
 _NUMBER = re.compile(r"(?<![\w:.])\d+\b")  # `32` of `f32[B:2, 32]`
 _PICTURE = re.compile(r"\w\d*\[(?:[^\[\],]+,){3}")  # a shorthand of four dims: `f32[B:2, 3, 32, 32]`
-_COPRIME = (3, 5, 7, 11, 13, 17, 19)
 _WITH_AXES = ("torn-view",)  # remarks that stand only if the axes say the same
 
 
@@ -45,7 +44,7 @@ class Sized(NamedTuple):
         if not self.is_resized or rank < 4 or place < 2 or size < LEAST_PICTURE:
             return size
         power = min(size & -size, MOST_POWER)
-        larger = [prime * power for prime in _PRIMES if prime * power >= size]
+        larger = [prime * power for prime in _PRIMES[1:] if prime * power >= size]
         return larger[place % 3] if len(larger) > 2 else size
 
 
@@ -54,7 +53,7 @@ def axis_sizes(sizes: Sizes, *, has_picture: bool, numbers: Container[int] = ())
 
     numbers: those that the example has already.
     """
-    left = iter([prime for prime in _COPRIME if prime not in numbers])  # `3` is taken by the channels of a picture.
+    left = iter([prime for prime in _PRIMES if prime not in numbers])  # `3` is taken by the channels of a picture.
     primes = {name: next(left, size) for name, size in sorted(sizes.items(), key=lambda each: each[1])}
     alone = dict.fromkeys(list(sizes)[:1], 3)
     tried: List[Sized] = []

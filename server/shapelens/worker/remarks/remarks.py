@@ -19,7 +19,7 @@ from ..torch_calls import argument
 from ..trace import provenance
 from ..trace.dim_names import Sizes, name_shape
 from ..trace.frames import Frames
-from ..trace.layer_inputs import is_torch_layer, size_setter
+from ..trace.layer_inputs import running_layers, size_setter
 from ..trace.recorder import Recorder
 from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
@@ -360,7 +360,8 @@ class Remarks:
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
-        found.layer = _running_layer()
+        layer = next(running_layers(), None)
+        found.layer = layer.__dict__.get(LAYER) if layer is not None else None
         self.found.append(found)
 
 
@@ -386,15 +387,3 @@ def name_remarks(remarks: List[Remark], probes: Sequence[List[Remark]], sizes: S
                 shapes = [found.inputs[number].shape for found in [remark] + [others[0] for others in same]]
                 if all(shape is not None and len(shape) == len(shapes[0] or []) for shape in shapes):
                     remark.inputs[number] = replace(value, named=list(name_shape(shapes, sizes)))
-
-
-def _running_layer() -> Optional[int]:
-    """The index of the torch layer whose forward is running; None where user code called the function itself."""
-    frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "forward":
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, torch.nn.Module):
-                return owner.__dict__.get(LAYER) if is_torch_layer(owner) else None
-        frame = frame.f_back
-    return None

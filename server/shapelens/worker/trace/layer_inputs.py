@@ -6,6 +6,8 @@ each layer's documentation ("Shape:" in the docstring of the class); subclasses 
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type
 
 import torch
@@ -195,6 +197,23 @@ def _torch_owns(function: Any) -> bool:
 def is_torch_layer(module: Any) -> bool:
     """Whether a module's forward is torch's own and calls no user code (a Sequential does)."""
     return _torch_owns(type(module).forward) and not isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict))
+
+
+def running_layers() -> Iterator[nn.Module]:
+    """The layers of torch's whose forward is running, the innermost first, up to the module of the user's that called them."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+        if isinstance(owner, nn.Module):
+            if not is_torch_layer(owner):
+                return
+            yield owner
+        frame = frame.f_back
+
+
+def outermost_layer() -> Optional[nn.Module]:
+    """The layer of torch's that user code called; None where it called the function itself."""
+    return next(iter(list(running_layers())[-1:]), None)
 
 
 def unmet_expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Expectation]:

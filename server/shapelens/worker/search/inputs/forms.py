@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Sequence, Tuple, Union
 
 from torch import nn
 
-from ....shape_words import REST
+from ....stated.shape_words import REST
 from ...trace import module_tree
 from ..evidence import InputShape
 from ..text.annotations import display_names

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import torch
 
-from ....shape_words import is_batch
+from ....stated.shape_words import is_batch
 from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of

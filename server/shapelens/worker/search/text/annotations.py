@@ -10,7 +10,7 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ....shape_words import REST, Dims, is_batch
+from ....stated.shape_words import REST, Dims, is_batch
 from ..evidence import InputShape
 from .layer_ranks import layers_of
 from .prose import from_comments, from_docstring

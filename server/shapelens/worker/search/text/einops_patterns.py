@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from ....shape_words import REST, Dim, Dims
+from ....stated.shape_words import REST, Dim, Dims
 from .layer_ranks import Layers, applied_to, called_name
 
 _ONE_TENSOR = frozenset(("rearrange", "reduce", "repeat", "parse_shape", "rearrange_many", "einops_rearrange"))

@@ -12,8 +12,8 @@ import re
 import tokenize
 from typing import Dict, Optional, Sequence, Tuple
 
-from ....docstring_entries import described
-from ....shape_words import StatedShape, first_stated, is_open_rank, opening_shape
+from ....stated.docstring_entries import described
+from ....stated.shape_words import StatedShape, first_stated, is_open_rank, opening_shape
 from ..evidence import InputShape
 from .type_hints import input_shape, tensor_dtype
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
-from ....shape_words import is_batch
+from ....stated.shape_words import is_batch
 
 # The position among a method's arguments of the dims that have to exist.
 _DIM_ARGUMENT = {

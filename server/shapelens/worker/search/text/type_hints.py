@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
-from ....shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, jaxtyping_dims, read_dims
+from ....stated.shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, jaxtyping_dims, read_dims
 from ...evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE
 from ..evidence import InputShape
 

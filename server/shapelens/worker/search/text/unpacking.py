@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from ....shape_words import REST, Dim, Dims
+from ....stated.shape_words import REST, Dim, Dims
 from .einops_patterns import applied_layer, pattern_uses
 from .layer_ranks import Layers, Preserving, applied_to, wanted_rank
 from .local_names import ParameterNames, forget_assigned, pairs, walk
