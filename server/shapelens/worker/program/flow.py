@@ -335,8 +335,13 @@ class _LoaderTurns:
             return None
         if self._item is self._first:
             return found.batch, found.said
-        parts = tuple([found.batch if part is self._first else part for part in self._item])
+        parts = tuple([found.batch if part is self._first else _later(part, found.number) for part in self._item])
         return (parts, found.said) if any(part is found.batch for part in parts) else None
+
+
+def _later(part: Any, turns: int) -> Any:
+    """What `enumerate` counts so many turns later: `if step == 0` does not hold for the last batch."""
+    return part + turns if type(part) is int else part
 
 
 class _FurtherTurns(Budget):

@@ -20,10 +20,11 @@ MOST_BATCHES = 2  # that a loop over a loader takes
 
 
 class LastBatch(NamedTuple):
-    """The last batch of a loader, which is smaller than the others; `said`: why, `100 = 3·32 + 4`."""
+    """The last batch of a loader, which is smaller than the others; `said`: why, `100 = 3·32 + 4`; `number`: of the batches before it."""
 
     batch: Any
     said: str
+    number: int
 
 
 class Giving:
@@ -67,7 +68,7 @@ class BatchIterator:
         if not left:
             return None
         batch = loader.collate_fn([loader.dataset[place] for place in itertools.islice(iter(loader.sampler), left)])
-        return LastBatch(batch, "%d = %d·%d + %d" % (count, count // size, size, left))
+        return LastBatch(batch, "%d = %d·%d + %d" % (count, count // size, size, left), count // size)
 
 
 BatchIterator.__name__ = BatchIterator.__qualname__ = "_SingleProcessDataLoaderIter"  # for the messages of Python
