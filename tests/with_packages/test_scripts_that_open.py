@@ -3,6 +3,7 @@ as its documentation says."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -173,4 +174,5 @@ async def test_what_is_not_here_is_no_error(batch: Batch, opened: str) -> None:
 
 def _parts(hint: Hint) -> list[str]:
     """`x: [8, 3]` and `y: [8]` of a line's hint, the dtypes left out."""
-    return [part.replace("f64[", "[").replace("u8[", "[").replace("i64[", "[") for part in hint.label.split(" · ")]
+    whole = hint.label.replace("f64[", "[").replace("u8[", "[").replace("i64[", "[")
+    return [whole, *re.split(r", (?=\w+: )", whole)]

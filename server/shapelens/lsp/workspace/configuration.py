@@ -22,6 +22,7 @@ class Configuration:
         self._editor: dict[str, Any] = {}
         self._first: dict[str, Any] | None = None  # what the editor said when it said hello
         self._by_folder: dict[tuple[str, str], Settings] = {}
+        self._said: dict[tuple[str, str], list[str]] = {}  # the problems that were logged, by folder and workspace folder
         self._allow: list[str] = []
 
     def allow(self, acts: Sequence[str]) -> None:
@@ -33,11 +34,13 @@ class Configuration:
         return self._of_folder(str(Path(document.path).parent), self._root(document))
 
     def _of_folder(self, folder: str, root: str) -> Settings:
-        # What is wrong with the settings is logged, and the defaults hold instead.
+        # What is wrong with the settings is logged once until that has changed, and the defaults hold instead.
         if (folder, root) not in self._by_folder:
             settings = self._merged(folder, root, self._editor)
             for problem in settings.problems:
-                logger.warning("settings: %s", problem)
+                if problem not in self._said.get((folder, root), ()):
+                    logger.warning("settings: %s", problem)
+            self._said[(folder, root)] = list(settings.problems)
             self._by_folder[(folder, root)] = settings
         return self._by_folder[(folder, root)]
 
