@@ -73,14 +73,15 @@ def scope_of(place: ArgumentPlace | Place) -> Scope | None:
 
 
 def known_sizes(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[SizeName]:
-    """The sizes that have a name above a constructor call: first the arguments of other layers, nearest first, then names."""
+    """The sizes that have a name above a constructor call: first the arguments of other layers, nearest first, then names. Examples in
+    which nothing fails say nothing: theirs may be other sizes."""
     values: dict[tuple[str, bool], set[int]] = {}
-    layers = [
-        (where, layer) for layer in places.trace.layers if (where := places.locate(layer.span)) is not None and where.file == place.file
-    ]
-    inside = [(where, layer) for where, layer in layers if holds(scope.span, where.span) and where.span != place.call.span]
-    for where, layer in sorted(inside, key=lambda each: abs(each[0].span.line - place.span.line)):
-        call = where.module.call_at(where.span)
+    failed = {mismatch.example for mismatch in places.trace.mismatches}
+    located = [(places.locate(layer.span), layer) for layer in places.trace.layers if layer.example in failed]
+    layers = [(made, layer) for made, layer in located if made is not None and made.file == place.file]
+    inside = [(made, layer) for made, layer in layers if holds(scope.span, made.span) and made.span != place.call.span]
+    for made, layer in sorted(inside, key=lambda each: abs(each[0].span.line - place.span.line)):
+        call = made.module.call_at(made.span)
         for argument in ARGUMENTS.get(layer.class_name, ()) if call is not None else ():
             size = argument_size(layer, argument) if _SIZES.search(argument) else None
             given = places.argument(layer, argument) if size is not None else None

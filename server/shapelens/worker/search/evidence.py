@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Dict, Mapping, Optional, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ...protocol import FileSpan
 
@@ -50,6 +50,21 @@ class BuildPlan:
     def text(self) -> str:
         """The expression."""
         return with_sizes(self.template, self.sizes)
+
+
+class PictureSaid(NamedTuple):
+    """What the code says of a model's pictures, so that it is not guessed."""
+
+    channels: Optional[int] = None
+    sides: Optional[Tuple[int, int]] = None  # height and width
+    is_square: bool = False  # nothing says that they are higher or wider
+
+    def binds(self, size: int) -> bool:
+        """True if a number of an input is one of these."""
+        return size == self.channels or (self.sides is not None and size in self.sides)
+
+
+NOTHING_SAID = PictureSaid()
 
 
 @dataclass(frozen=True)

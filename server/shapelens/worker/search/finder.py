@@ -349,7 +349,13 @@ class Finder:
         if best is not None:
             found = self._found(name, best[1], inputs)
             is_ours = _is_built_by_project(found)
-            other = runs_with_other_sizes(self.runner, found.expression, best[1].trial, keeps_constructor=is_ours, channels=found.channels)
+            other = runs_with_other_sizes(
+                self.runner,
+                found.expression,
+                best[1].trial,
+                keeps_constructor=is_ours,
+                picture=found.picture,
+            )
             if other is None and not is_ours and best[1].trial is not None:
                 other = self._with_other_options(name, found.expression, best[1].trial)
             if other is not None:
@@ -407,7 +413,14 @@ class Finder:
             said = inputs.said(node)
             if said is not None:
                 evidence, where = "annotation", said.where
-        return FoundExample(name, node.expression, evidence, where, has_guessed_settings=bool(node.plan.sizes), channels=inputs.channels)
+        return FoundExample(
+            name,
+            node.expression,
+            evidence,
+            where,
+            has_guessed_settings=bool(node.plan.sizes),
+            picture=inputs.picture,
+        )
 
     def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
         """Ways to build a class, with what it is called with where that is known, the most credible first."""
@@ -540,7 +553,7 @@ def _count_of(arguments: str) -> int:
 
 
 def _said_of(found: FoundExample) -> Said:
-    return Said(_is_built_by_project(found) and not found.has_guessed_settings, found.channels)
+    return Said(_is_built_by_project(found) and not found.has_guessed_settings, found.picture)
 
 
 def _is_settled(known: Known) -> bool:

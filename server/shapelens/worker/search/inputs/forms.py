@@ -88,6 +88,15 @@ def is_of_channels(name: str, form: Form) -> bool:
     return name.rpartition(".")[2] == "C" or "⟨%s⟩" % name in form.template.split(", ")[1]
 
 
+_SIDES = ("P", "H", "W", "@h", "@H", "@height", "@w", "@W", "@width")  # what a picture's dims are called
+
+
+def is_of_side(name: str, form: Form) -> bool:
+    """Whether a size is the height or width of a picture: what is called so, or one of the last two of four."""
+    role = name.rpartition(".")[2]
+    return role in _SIDES or (form.rank == 4 and role in ("U2", "U3"))
+
+
 # --- by the layer that most likely comes first ---
 
 
@@ -109,10 +118,14 @@ _TELLING = (
 )  # fmt: skip
 
 
-def forms_of_layer(layer: nn.Module, parameter: str) -> List[Form]:
-    """The forms that a first layer takes; [] where its class does not build what it inherits, so that its sizes are not there."""
+def forms_of_layer(layer: nn.Module, parameter: str, is_square: bool = False) -> List[Form]:
+    """The forms that a first layer takes; [] where its class does not build what it inherits, so that its sizes are not there.
+
+    is_square: whether pictures are as high as they are wide.
+    """
     try:
-        return _forms_of_layer(layer, parameter)
+        found = _forms_of_layer(layer, parameter)
+        return [form for form in found if not is_square or not {"%s.H" % parameter, "%s.W" % parameter} <= form.sizes.keys()]
     except AttributeError:
         return []
 

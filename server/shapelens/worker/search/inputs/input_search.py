@@ -21,7 +21,7 @@ from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
-from ..evidence import BuildPlan, InputShape
+from ..evidence import NOTHING_SAID, BuildPlan, InputShape, PictureSaid
 from ..trials.demands import demands
 from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
@@ -29,9 +29,10 @@ from . import forms
 from .batch_mixing import with_steps
 from .choices import ArgumentChoice, ChoiceNode, Sizes, node_of
 from .forms import Form
-from .name_priors import CHANNELS, PICTURE, is_graph, is_measured, is_state, number_for, words_of
+from .name_priors import CHANNELS, PICTURE, PICTURE_SAID, PICTURE_SHAPE, is_graph, is_measured, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .optional_inputs import LeftOut
+from .square_pictures import are_square
 
 SMALL = 8  # height and width of a picture that takes little time
 MOST_ALIKE = 20  # attempts that end alike
@@ -80,9 +81,9 @@ class InputSearch:
         self._from = ChoiceNode(BuildPlan(""), (), {})  # whose neighbours are tried
         self._count = itertools.count()
         self._tried: Set[Tuple[str, str]] = set()
-        self._built_for: Tuple[Optional[Tuple[int, int]], int] = (None, 0)
+        self._built_for: Tuple[Optional[Tuple[int, int]], int, bool] = (None, 0, False)
         self._steps = forms.STEPS  # of sequences
-        self.channels: Optional[int] = None  # of pictures, as the model was built for them
+        self.picture = NOTHING_SAID
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
@@ -97,7 +98,11 @@ class InputSearch:
         self._attends = self._is_module and any(_ATTENDS.search(type(each).__name__) for each in module_tree.modules(model))
         said = said_by_constructor(model, plan.text())
         self._built_for = sizes_kept_by_model(model, {**said, **plan.sizes})
-        self.channels = channels_said(said, self._layer)
+        sides, _, is_binding = self._built_for
+        is_guessed = any(map(PICTURE_SAID.fullmatch, plan.sizes))
+        self.picture = PictureSaid(
+            channels_said(said, self._layer), sides if is_binding and not is_guessed else None, are_square(model, sides)
+        )
         self._steps = _apart_from_sizes_of(model)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
@@ -105,7 +110,7 @@ class InputSearch:
         self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
-        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.channels)
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.picture)
         heap: List[Tuple[float, int, ChoiceNode]] = []
         for start in self._starts(plan):
             if start.key in self._tried:
@@ -234,8 +239,11 @@ class InputSearch:
             return [Form('"cpu"')]
         named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
         first = self._is_first(parameter)
-        layer = forms.forms_of_layer(self._layer, name) if self._layer is not None else []
+        layer = forms.forms_of_layer(self._layer, name, self.picture.is_square) if self._layer is not None else []
         rest = forms.general_forms(name)
+        is_of_pictures = self.picture.is_square and isinstance(self._layer, torch.nn.Conv2d)
+        if first and (is_of_pictures or self.picture.sides is not None):
+            rest = [form for form in rest if form.rank != 4 or "%s.P" % name in form.sizes]
         if self._is_graph and not _speaks_for_itself(named):
             layer = forms.forms_of_graph_nodes(self._model, self._layer, name) + layer
         likely = layer + named if first and not _speaks_for_itself(named) else named + layer
@@ -336,18 +344,18 @@ class InputSearch:
 
     def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""
-        picture, steps = self._built_for
+        picture, steps, _ = self._built_for
         found: Sizes = {}
         for name in form.sizes:
             role = name.rpartition(".")[2]
-            if picture and _is_side(role, form):
+            if picture and forms.is_of_side(name, form):
                 found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
             elif role == "#T" and steps:
                 found[name] = steps
             elif role in ("#T", *STEPS_SAID) and form.sizes[name] == forms.STEPS:
                 found[name] = self._steps
-            elif self.channels is not None and forms.is_of_channels(name, form):
-                found[name] = self.channels
+            elif self.picture.channels is not None and forms.is_of_channels(name, form):
+                found[name] = self.picture.channels
         return found
 
     def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[ArgumentChoice, ...]:
@@ -394,7 +402,7 @@ class InputSearch:
         return found
 
 
-_HEIGHT, _WIDTH = {"P", "H", "@h", "@H", "@height"}, {"W", "@w", "@W", "@width"}  # what a picture's dims are called
+_WIDTH = ("W", "@w", "@W", "@width")
 _STEPS = re.compile(r"_?(seq_?len(gth)?|lookback(_len)?|context_len(gth)?|window_len|input_len(gth)?|n_?frames|num_frames|chunk_size)")
 OTHER_STEPS = (24, 40, 12, 20, 48, 56)  # that a sequence may have
 STEPS_SAID = ("@T", "@t", "@n", "@L", "@l", "@S", "@s", "@N", "@seq_len", "@seq_length")
@@ -402,23 +410,25 @@ MOST_COMPARED, LARGEST_COMPARED = 64, 4096  # modules that are looked at for the
 MOST_MODULES = 16  # that are looked at, the outermost ones
 
 
-def sizes_kept_by_model(model: Any, given: Mapping[str, int]) -> Tuple[Optional[Tuple[int, int]], int]:
-    """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither."""
+def sizes_kept_by_model(model: Any, given: Mapping[str, Any]) -> Tuple[Optional[Tuple[int, int]], int, bool]:
+    """(height and width of pictures, steps of sequences) that a model was given or keeps in an attribute or config: None, 0 for neither;
+    and whether what says the former speaks of nothing else, so that it binds the input."""
     picture: Optional[Tuple[int, int]] = None
-    steps = 0
+    steps, is_binding = 0, False
     modules = itertools.islice(module_tree.modules(model), MOST_MODULES) if isinstance(model, torch.nn.Module) else ()
     for known in itertools.chain([given], map(_kept_in, modules)):
         for name, value in known.items():
             if type(name) is not str:
                 continue
             size = (value, value) if type(value) is int else value
-            if picture is None and PICTURE.fullmatch(name) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
-                height, width = size[-2:]
+            is_shape = isinstance(value, (tuple, list)) and len(value) == 3 and PICTURE_SHAPE.fullmatch(name) is not None
+            if picture is None and (is_shape or PICTURE.fullmatch(name)) and isinstance(size, (tuple, list)) and len(size) in (2, 3):
+                height, width = size[:2] if is_shape and size[-1] in (1, 3, 4) else size[-2:]
                 if type(height) is int and type(width) is int and 8 <= height <= 2048 and 8 <= width <= 2048:
-                    picture = height, width
+                    picture, is_binding = (height, width), is_shape or PICTURE_SAID.fullmatch(name) is not None
             elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
                 steps = value
-    return picture, steps
+    return picture, steps, is_binding
 
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
@@ -560,17 +570,12 @@ def _given_all_keywords(model: Any, name: str) -> Optional[torch.nn.Module]:
     return None
 
 
-def _is_side(role: str, form: Form) -> bool:
-    """Whether a size is the height or width of a picture."""
-    return role in _HEIGHT or role in _WIDTH or (form.rank == 4 and role in ("U2", "U3"))
-
-
 def _of_smaller_pictures(node: ChoiceNode) -> Optional[ChoiceNode]:
     """What took too long, with pictures of a few places; None where it has no pictures, or did not take too long."""
     if node.trial is None or not isinstance(node.trial.error, TooLong):
         return None
     forms_given = [argument.form for argument in node.arguments if argument.form is not None]
-    sides = [name for form in forms_given for name in form.sizes if _is_side(name.rpartition(".")[2], form)]
+    sides = [name for form in forms_given for name in form.sizes if forms.is_of_side(name, form)]
     sizes = {name: SMALL for name in sides if node.sizes.get(name, 0) > SMALL}
     return node_of(node.plan, node.arguments, {**node.sizes, **sizes}) if sizes else None
 

@@ -7,6 +7,8 @@ from typing import List, Optional, Tuple
 
 # What the size of a picture is called that a network is built for.
 PICTURE = re.compile(r"_?(in_|input_|image_?|img_?|pic_?|full_)?(size|res|resolution|hw)|_?image_shape|_?img_dim")
+PICTURE_SHAPE = re.compile(r"_?(in|input|image|img|obs|observation|data)_?(dims?|shape|size)")  # three numbers of which are a picture's
+PICTURE_SAID = re.compile(r"_?(image|img|pic)_?(size|res|resolution|hw|shape|dims?)|input_res(olution)?")  # that speaks of nothing else
 CHANNELS = re.compile(r"(image_?|img_?|num_|n_)?(channels|chans)|in_chans|(image|img)_in_channels")  # of pictures, in a constructor
 
 Words = Tuple[str, str]  # a dtype, and one word a dim (forms.py)

@@ -8,6 +8,7 @@ code does not admit that input.
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
@@ -19,7 +20,7 @@ from ...calls.module_calls import Mistake, mistake_of
 from ...evaluation.evaluation import NONE_TURNED
 from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
-from ..evidence import with_sizes
+from ..evidence import NOTHING_SAID, PictureSaid, with_sizes
 from .demands import demands
 from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
 from .solving import are_even, step_of
@@ -72,7 +73,10 @@ SAME_DIMS = frozenset(
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
-OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention")  # findings of operations whose message says which sizes clash
+# Findings of operations whose message says which sizes clash: a layer's code is that of its function, too.
+OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention", "conv-in-channels", "linear-in-features")
+_FLATTENING = ("flatten", "view", "reshape")
+_SQUARE = re.compile(r"\[[^\[\]]*, [^\[\]]*, (?:\w+:)?(\d+), (?:\w+:)?\1\]")  # a tensor of at least four dims: a square picture
 Mismatches = Dict[Mistake, Mismatch]
 Clashes = Dict[int, Tuple[int, ...]]  # sizes that do not fit each other; by the dim, counted from the last, where several are compared
 Changed = Tuple[int, int]  # a number, and the one in its place
@@ -83,7 +87,7 @@ class Said(NamedTuple):
     """What the code says of an example, so that it was not guessed."""
 
     constructor: bool = False  # all of how the model is built
-    channels: Optional[int] = None  # of pictures
+    picture: PictureSaid = NOTHING_SAID
 
 
 def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str], said: Said) -> Mismatches:
@@ -123,7 +127,11 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     if not base:
         return {}
     is_alone = _all_follow_first(base)
-    left = {mistake: found for mistake, found in base.items() if _may_be_certain(found, is_alone=is_alone)}
+    left = {
+        mistake: found
+        for mistake, found in base.items()
+        if _may_be_certain(found, is_alone=is_alone or (said.picture.is_square and _fits_no_square(found)))
+    }
     left = _without_consequences(base, left)
     left = _apart_from_sizes(runner, base, left, expression, said)
     for text in variants[:MOST_VARIANTS] if left else ():
@@ -147,8 +155,10 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
 
 def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str, said: Said) -> Mismatches:
     """The mismatches that depend on none of the numbers that were guessed."""
+    sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.picture.is_square else set()
     for size, texts in _other_sizes(expression, said) if left else ():
-        left = _apart_from(runner, base, left, size, texts)
+        fits_none = {mistake: found for mistake, found in left.items() if size in sides and _fits_no_square(found)}
+        left = {**fits_none, **_apart_from(runner, base, left, size, texts, is_side=size in sides)}
     return left
 
 
@@ -183,7 +193,7 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
     return {
         mistake: found
         for mistake, found in left.items()
-        if mistake == first or found.pinned is not None or (found.origins and found.origins[0].argument)
+        if mistake == first or found.pinned is not None or (found.origins and found.origins[0].argument) or _DUPLICATE in found.message
     }
 
 
@@ -291,15 +301,43 @@ def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
     return False
 
 
-def _stands(base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Changed) -> Optional[bool]:
-    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed."""
+def _fits_no_square(found: Mismatch) -> bool:
+    """Whether a layer asks for features that no square picture has: 2048, where 1024 channels of 7 · 7 were flattened."""
+    for suspect in found.suspects if found.code == "linear-in-features" else ():
+        if suspect.operation in _FLATTENING and len(suspect.shape) == 4 and found.got is not None and found.need is not None:
+            channels, height, width = suspect.shape[1:]
+            if channels and height and height == width and channels * height * width == found.got:
+                area, rest = divmod(found.need, channels)
+                return rest > 0 or math.isqrt(area) ** 2 != area
+    return False
+
+
+def _fits_as_one(found: Mismatch, other: Mismatch) -> bool:
+    """Whether two sizes that are to be equal are 1 and what follows the picture: only one that has a single place fits."""
+    before, after = _clashes(found), _clashes(other)
+    return found.code == "cat" and any(min(before[back]) == min(after[back]) == 1 for back in before.keys() & after.keys())
+
+
+def _is_refused_before(base: Mismatches, mistake: Mistake, other: Mismatches) -> bool:
+    """Whether a layer refuses in another run what it takes in this one, before it comes to the mistake: the two ask for different sizes."""
+    earlier = list(other)[: list(other).index(mistake)]
+    return any(key not in base and other[key].argument and other[key].need is not None for key in earlier)
+
+
+def _stands(
+    base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Changed, *, is_side: bool = False
+) -> Optional[bool]:
+    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed. is_side:
+    whether the sides of pictures were changed."""
     if other is None:
         return None
     same, new = other.get(mistake), [each for key, each in other.items() if key not in base]
     if same is None:
         return None if new else False
-    if _still_clash(found, same):
+    if _still_clash(found, same) or (is_side and _fits_as_one(found, same)):
         return True
+    if _is_refused_before(base, mistake, other):
+        return None
     new += [same] if same.trail != found.trail else []  # The code is called there too.
     return None if any(_refuses(each, *changed) for each in new) else False
 
@@ -308,7 +346,7 @@ def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatch
     """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had."""
     if other is None or mistake in other:
         return True
-    return any(_is_of_rank(each) for key, each in other.items() if key not in base)
+    return any(_is_of_rank(each) or each.exception == "AssertionError" for key, each in other.items() if key not in base)
 
 
 def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
@@ -334,7 +372,9 @@ def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], ch
     return {mistake: found for mistake, found in left.items() if _stands(base, mistake, found, other, changed) is not False}
 
 
-def _apart_from(runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Sequence[Tuple[str, int]]) -> Mismatches:
+def _apart_from(
+    runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Sequence[Tuple[str, int]], *, is_side: bool
+) -> Mismatches:
     """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
     sizes follow that number, none of which makes them fit, all of these examples do."""
     waiting, kept = dict(left), set(left)
@@ -345,7 +385,7 @@ def _apart_from(runner: TrialRunner, base: Mismatches, left: Mismatches, size: i
         other = _all_that_fails(runner, text)
         seen += [(other_size, other)] if other is not None else []
         for mistake, found in list(waiting.items()):
-            stands = _stands(base, mistake, found, other, (size, other_size))
+            stands = _stands(base, mistake, found, other, (size, other_size), is_side=is_side)
             if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
                 stands = True if _fits_with_none([(each, known[mistake]) for each, known in seen if mistake in known]) else None
                 kept -= set() if stands else {mistake}  # Until three of them tell.
@@ -397,7 +437,7 @@ def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[
     template, sizes, of_constructor = template_of(expression)
 
     def is_said(name: str, size: int) -> bool:
-        return said.constructor if name in of_constructor else size == said.channels
+        return said.constructor if name in of_constructor else said.picture.binds(size)
 
     free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):

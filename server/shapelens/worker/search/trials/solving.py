@@ -21,27 +21,43 @@ OF_CLASSIFIERS = (224, 299)  # sides of the pictures that they were trained on: 
 MOST_GROWTH = 8  # of a size that is large already
 
 
-def sizes_for(trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
+def sizes_for(
+    trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches, is_square: bool = False
+) -> Iterator[Sizes]:
     """Changes of the free sizes that may meet what a failed attempt asks for, the most promising first.
 
-    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt.
+    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt. is_square: whether
+    pictures stay as high as they are wide.
     """
     if trial is None:
         return
     given: Set[Tuple[Tuple[str, int], ...]] = set()
     for change in _changes(trial, wanted, free, guessed, reaches):
         key = tuple(sorted(change.items()))
-        if key not in given and not _hides(free, change) and all(map(_may_be_tried, change.values())):
+        if key not in given and not _hides(free, change, guessed, is_square) and all(map(_may_be_tried, change.values())):
             given.add(key)
             yield change
 
 
-def _hides(free: Sizes, change: Sizes) -> bool:
-    """Whether a change makes a sequence of one step, or a picture of so few pixels that sizes agree as they cannot become smaller."""
+def _hides(free: Sizes, change: Sizes, guessed: Set[str], is_square: bool) -> bool:
+    """Whether a change makes sizes agree by chance: a sequence of one step, a picture of so few pixels that it cannot become smaller, one
+    layer in the place of several; or takes apart what the code has as one (`_takes_apart`)."""
+    if _takes_apart(free, {**free, **change}, guessed, is_square):
+        return True
+    if any(size == 1 < free[name] and name in guessed and "chan" not in name for name, size in change.items()):
+        return True
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
     if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
         return True
     return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
+
+
+def _takes_apart(free: Sizes, after: Sizes, guessed: Set[str], is_square: bool) -> bool:
+    """Whether sizes that were one are not any more: the sides of a square, or a dim that the text calls as the constructor's parameter."""
+    if is_square and any(len({after[name] for name in group}) > 1 for group in _squares(free, list(free))):
+        return True
+    parameters = {name: _role(name).partition("@")[2] for name in free}
+    return any(role in guessed and free[name] == free[role] and after[name] != after[role] for name, role in parameters.items())
 
 
 def _may_be_tried(size: int) -> bool:
@@ -54,11 +70,12 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     if any(demand.kind == "transpose" for demand in wanted):
         return
     equal = [demand for demand in wanted if demand.kind == "equal"]
+    of_sides = [demand for demand in equal if demand.need > 1]  # A picture of one place hides what is wrong.
     squares = _squares(free, inputs) + _alike(free, inputs)
     yield from _all_equal(equal, free, inputs)
     if any(demand.kind == "multiple" for demand in wanted):  # Rows of a batch, where they are known, before any multiple of them.
         sides = squares + [(name,) for name in inputs if _role(name) == "P"]
-        yield from (change for demand in equal[:1] for change in _solved(trial, demand, free, sides, reaches))
+        yield from (change for demand in of_sides[:1] for change in _solved(trial, demand, free, sides, reaches))
     for demand in wanted:
         if demand.kind == "multiple" and demand.need > 1:
             yield from _square_multiples(demand, free, squares)
@@ -74,7 +91,8 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     for demand in equal[:2]:
         yield from _with_inputs(demand, free, guessed, inputs)
     for demand in equal[:2]:
-        yield from _solved(trial, demand, free, [(name,) for name in inputs], reaches)
+        free_alone = [(name,) for name in inputs if demand.need > 1 or _role(name) not in _SPATIAL]
+        yield from _solved(trial, demand, free, free_alone, reaches)
         yield from _solved(trial, demand, free, [*_alike(free, inputs), *_groups(free, guessed)], reaches)
     for demand in equal[:4]:
         yield from _in_proportion(demand, free, inputs)
