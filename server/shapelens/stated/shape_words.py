@@ -158,7 +158,17 @@ def read_dims(text: str, lenient: bool = True) -> Optional[Dims]:
         dims = tuple(read_dim(piece, lenient) for piece in pieces)
     except ValueError:
         return None
-    return dims if dims.count(REST) <= 1 else None
+    return _without_series(dims) if dims.count(REST) <= 1 else None
+
+
+def _without_series(dims: Dims) -> Dims:
+    """`batch, channels, ...` for `batch, channels, d1, ..., dN`, which says of what is left out where it begins and ends."""
+    place = dims.index(REST) if REST in dims else 0
+    ends = dims[place - 1], dims[place + 1] if place + 1 < len(dims) else None
+    first, last = [re.fullmatch(r"([A-Za-z]+)_?(\d+|[A-Za-z])", end) if isinstance(end, str) else None for end in ends]
+    if not 0 < place < len(dims) - 1 or first is None or last is None or first[1] != last[1]:
+        return dims
+    return (*dims[: place - 1], REST, *dims[place + 2 :])
 
 
 def jaxtyping_dims(text: str) -> Optional[Dims]:

@@ -170,8 +170,10 @@ class Tracking:
         self._add(event)
 
     def _add(self, event: "AxisEvent") -> None:
+        sizes = [axis.size for axis in {*self.named.values(), *self.inputs.values()}]
         for axis in event.axes if event.kind == "mix" else ():
-            note_names(axis, self._frames.is_user_frame)
+            if sizes.count(axis.size) < 2:  # Else a variable of that size may be another dim's.
+                note_names(axis, self._frames.is_user_frame)
         self.events.append(event)
         self._sources |= {event}
 
