@@ -7,7 +7,7 @@ from typing import List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ...protocol import Alternative, FileSpan, Mismatch
 from ..calls.module_calls import Mistake
-from .evidence import NOTHING_SAID, PictureSaid
+from .evidence import NOTHING_SAID, InputSaid
 
 
 @dataclass
@@ -21,7 +21,7 @@ class FoundExample:
     call: Optional[FileSpan] = None  # the call in the project that says all of it
     doubtful: bool = False  # nothing was found that runs to its end: this one came furthest
     has_guessed_settings: bool = False  # whether numbers of its constructor were guessed, though the project says how it is built
-    picture: PictureSaid = NOTHING_SAID
+    inputs_said: InputSaid = NOTHING_SAID
     variants: Tuple[str, ...] = ()  # where it is doubtful: the example with other options, or with further arguments
     mistakes: Optional[Mapping[Mistake, Mismatch]] = None  # what fails in it and would in any other; None: that was not looked for
     untried: bool = False  # it ran to its end in an earlier version of the text, or with fewer layers, and not yet as it is

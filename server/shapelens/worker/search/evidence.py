@@ -52,10 +52,10 @@ class BuildPlan:
         return with_sizes(self.template, self.sizes)
 
 
-class PictureSaid(NamedTuple):
-    """What the code says of a model's pictures, so that it is not guessed."""
+class InputSaid(NamedTuple):
+    """What the code says of a model's inputs, so that it is not guessed."""
 
-    channels: Optional[int] = None
+    channels: Optional[int] = None  # of pictures
     sides: Optional[Tuple[int, int]] = None  # height and width
     is_square: bool = False  # nothing says that they are higher or wider
 
@@ -64,7 +64,7 @@ class PictureSaid(NamedTuple):
         return size == self.channels or (self.sides is not None and size in self.sides)
 
 
-NOTHING_SAID = PictureSaid()
+NOTHING_SAID = InputSaid()
 
 
 @dataclass(frozen=True)

@@ -354,7 +354,7 @@ class Finder:
                 found.expression,
                 best[1].trial,
                 keeps_constructor=is_ours,
-                picture=found.picture,
+                said=found.inputs_said,
             )
             if other is None and not is_ours and best[1].trial is not None:
                 other = self._with_other_options(name, found.expression, best[1].trial)
@@ -419,7 +419,7 @@ class Finder:
             evidence,
             where,
             has_guessed_settings=bool(node.plan.sizes),
-            picture=inputs.picture,
+            inputs_said=inputs.inputs_said,
         )
 
     def _ways(self, name: str, cls: type) -> Iterator[WayToBuild]:
@@ -553,7 +553,7 @@ def _count_of(arguments: str) -> int:
 
 
 def _said_of(found: FoundExample) -> Said:
-    return Said(_is_built_by_project(found) and not found.has_guessed_settings, found.picture)
+    return Said(_is_built_by_project(found) and not found.has_guessed_settings, found.inputs_said)
 
 
 def _is_settled(known: Known) -> bool:

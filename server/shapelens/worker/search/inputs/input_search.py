@@ -21,7 +21,7 @@ from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
-from ..evidence import NOTHING_SAID, BuildPlan, InputShape, PictureSaid
+from ..evidence import NOTHING_SAID, BuildPlan, InputSaid, InputShape
 from ..trials.demands import demands
 from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
@@ -83,7 +83,7 @@ class InputSearch:
         self._tried: Set[Tuple[str, str]] = set()
         self._built_for: Tuple[Optional[Tuple[int, int]], int, bool] = (None, 0, False)
         self._steps = forms.STEPS  # of sequences
-        self.picture = NOTHING_SAID
+        self.inputs_said = NOTHING_SAID
         self._containers: Dict[str, Container] = {}
         self._is_graph = False  # its rows are nodes rather than a batch
 
@@ -100,7 +100,7 @@ class InputSearch:
         self._built_for = sizes_kept_by_model(model, {**said, **plan.sizes})
         sides, _, is_binding = self._built_for
         is_guessed = any(map(PICTURE_SAID.fullmatch, plan.sizes))
-        self.picture = PictureSaid(
+        self.inputs_said = InputSaid(
             channels_said(said, self._layer), sides if is_binding and not is_guessed else None, are_square(model, sides)
         )
         self._steps = _apart_from_sizes_of(model)
@@ -110,7 +110,7 @@ class InputSearch:
         self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
         keys = [key for container in self._containers.values() for key in container.keys]
         self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
-        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.picture)
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.inputs_said)
         heap: List[Tuple[float, int, ChoiceNode]] = []
         for start in self._starts(plan):
             if start.key in self._tried:
@@ -239,10 +239,10 @@ class InputSearch:
             return [Form('"cpu"')]
         named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
         first = self._is_first(parameter)
-        layer = forms.forms_of_layer(self._layer, name, self.picture.is_square) if self._layer is not None else []
+        layer = forms.forms_of_layer(self._layer, name, self.inputs_said.is_square) if self._layer is not None else []
         rest = forms.general_forms(name)
-        is_of_pictures = self.picture.is_square and isinstance(self._layer, torch.nn.Conv2d)
-        if first and (is_of_pictures or self.picture.sides is not None):
+        is_of_pictures = self.inputs_said.is_square and isinstance(self._layer, torch.nn.Conv2d)
+        if first and (is_of_pictures or self.inputs_said.sides is not None):
             rest = [form for form in rest if form.rank != 4 or "%s.P" % name in form.sizes]
         if self._is_graph and not _speaks_for_itself(named):
             layer = forms.forms_of_graph_nodes(self._model, self._layer, name) + layer
@@ -354,8 +354,8 @@ class InputSearch:
                 found[name] = steps
             elif role in ("#T", *STEPS_SAID) and form.sizes[name] == forms.STEPS:
                 found[name] = self._steps
-            elif self.picture.channels is not None and forms.is_of_channels(name, form):
-                found[name] = self.picture.channels
+            elif self.inputs_said.channels is not None and forms.is_of_channels(name, form):
+                found[name] = self.inputs_said.channels
         return found
 
     def _arguments(self, chosen: Mapping[str, Form], count: int = 2) -> Tuple[ArgumentChoice, ...]:
@@ -472,7 +472,7 @@ def _apart_from_sizes_of(model: Any) -> int:
     found: Set[int] = set()
     heads: Set[int] = set()
     for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():
-        numbers = {name: value for name, value in vars(module).items() if type(value) is int and 1 < value <= LARGEST_COMPARED}
+        numbers = {name: value for name, value in _kept_in(module).items() if type(value) is int and 1 < value <= LARGEST_COMPARED}
         found.update(numbers.values())
         own = module.__dict__.get("_parameters") or {}  # None in a module whose constructor does not call its base's.
         found.update(size for parameter in own.values() if parameter is not None for size in parameter.shape)

@@ -10,7 +10,7 @@ from typing import Callable, Iterator, List, Optional, Sequence
 
 from ...meta.mode import ODD_MASK
 from ...sandbox.exceptions import message_of
-from ..evidence import NOTHING_SAID, BuildPlan, PictureSaid
+from ..evidence import NOTHING_SAID, BuildPlan, InputSaid
 from ..trials.demands import Demand, demands
 from ..trials.solving import sizes_for
 from ..trials.trial import RefusedInput, Trial
@@ -42,9 +42,9 @@ class Neighbours:
         options: Callable[[ArgumentChoice], List[Form]],
         reach: Callable[[ChoiceNode], Optional[Trial]],
         adjusted: Adjusted,
-        picture: PictureSaid = NOTHING_SAID,
+        said: InputSaid = NOTHING_SAID,
     ) -> None:
-        self._picture = picture
+        self._said = said
         self._adjusted = adjusted
         self._parameters = parameters
         self._options = options
@@ -216,16 +216,14 @@ class Neighbours:
             return self._reach(other)
 
         free = [name for name in _free(node) if not self._is_said(node, name)]
-        for sizes in sizes_for(
-            node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.plan.sizes), reaches, self._picture.is_square
-        ):
+        for sizes in sizes_for(node.trial, wanted, {name: node.sizes[name] for name in free}, set(node.plan.sizes), reaches, self._said):
             yield node_of(node.plan, node.arguments, {**node.sizes, **sizes})
 
     def _is_said(self, node: ChoiceNode, name: str) -> bool:
         """Whether a size is that of channels or sides, as the code says it."""
         given = [argument.form for argument in node.arguments if argument.form is not None and name in argument.form.sizes]
         of_picture = any(is_of_side(name, form) or is_of_channels(name, form) for form in given)
-        return of_picture and self._picture.binds(node.sizes[name])
+        return of_picture and self._said.binds(node.sizes[name])
 
     def _by_forms(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Another form for one of the arguments: those named in the line that failed first."""

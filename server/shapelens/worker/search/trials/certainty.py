@@ -20,13 +20,13 @@ from ...calls.module_calls import Mistake, mistake_of
 from ...evaluation.evaluation import NONE_TURNED
 from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
-from ..evidence import NOTHING_SAID, PictureSaid, with_sizes
+from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
 from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
 from .solving import are_even, step_of
 from .trial import RefusedInput, Trial, TrialRunner
 
-PROOF_SECONDS = 2.0  # beyond those of the search: else it would be an error on a fast machine only
+PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
@@ -87,7 +87,7 @@ class Said(NamedTuple):
     """What the code says of an example, so that it was not guessed."""
 
     constructor: bool = False  # all of how the model is built
-    picture: PictureSaid = NOTHING_SAID
+    inputs: InputSaid = NOTHING_SAID
 
 
 def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str], said: Said) -> Mismatches:
@@ -130,7 +130,7 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     left = {
         mistake: found
         for mistake, found in base.items()
-        if _may_be_certain(found, is_alone=is_alone or (said.picture.is_square and _fits_no_square(found)))
+        if _may_be_certain(found, is_alone=is_alone or (said.inputs.is_square and _fits_no_square(found)))
     }
     left = _without_consequences(base, left)
     left = _apart_from_sizes(runner, base, left, expression, said)
@@ -155,7 +155,7 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
 
 def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str, said: Said) -> Mismatches:
     """The mismatches that depend on none of the numbers that were guessed."""
-    sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.picture.is_square else set()
+    sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.inputs.is_square else set()
     for size, texts in _other_sizes(expression, said) if left else ():
         fits_none = {mistake: found for mistake, found in left.items() if size in sides and _fits_no_square(found)}
         left = {**fits_none, **_apart_from(runner, base, left, size, texts, is_side=size in sides)}
@@ -373,7 +373,13 @@ def _without(base: Mismatches, left: Mismatches, other: Optional[Mismatches], ch
 
 
 def _apart_from(
-    runner: TrialRunner, base: Mismatches, left: Mismatches, size: int, texts: Sequence[Tuple[str, int]], *, is_side: bool
+    runner: TrialRunner,
+    base: Mismatches,
+    left: Mismatches,
+    size: int,
+    texts: Sequence[Tuple[str, int]],
+    *,
+    is_side: bool,
 ) -> Mismatches:
     """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
     sizes follow that number, none of which makes them fit, all of these examples do."""
@@ -437,7 +443,7 @@ def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[
     template, sizes, of_constructor = template_of(expression)
 
     def is_said(name: str, size: int) -> bool:
-        return said.constructor if name in of_constructor else said.picture.binds(size)
+        return said.constructor if name in of_constructor else said.inputs.binds(size)
 
     free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):

@@ -11,7 +11,7 @@ import torch
 from ....protocol import FileSpan
 from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
-from ..evidence import NOTHING_SAID, PictureSaid, with_sizes
+from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
 from .solving import Sizes, sizes_for, sizes_that_matter
 from .trial import Trial, TrialRunner
@@ -109,19 +109,19 @@ def runs_with_other_sizes(
     *,
     ran_before: bool = False,
     keeps_constructor: bool = False,
-    picture: PictureSaid = NOTHING_SAID,
+    said: InputSaid = NOTHING_SAID,
 ) -> Optional[str]:
     """The example with other numbers in it, with which it runs to its end; None where none was found. Squares stay squares if they can.
 
     ran_before: an earlier version of the text ran with it. Then only those numbers are changed on which the mismatch depends.
-    keeps_constructor: only numbers of the input are changed; picture: numbers of the input that are not.
+    keeps_constructor: only numbers of the input are changed; said: numbers of the input that are not.
     """
     if trial is None:
         return None
     found: Optional[str] = None
-    for square in (True, False) if _SQUARE.search(expression) and not picture.is_square else (True,):
+    for square in (True, False) if _SQUARE.search(expression) and not said.is_square else (True,):
         found = found or _with_other_sizes(
-            runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, picture=picture, square=square
+            runner, expression, trial, ran_before=ran_before, keeps_constructor=keeps_constructor, said=said, square=square
         )
     return found
 
@@ -133,7 +133,7 @@ def _with_other_sizes(
     *,
     ran_before: bool,
     keeps_constructor: bool,
-    picture: PictureSaid,
+    said: InputSaid,
     square: bool,
 ) -> Optional[str]:
     template, sizes, guessed = template_of(expression, square=square)
@@ -155,7 +155,7 @@ def _with_other_sizes(
     free = dict(sizes)
     if keeps_constructor or not square:  # What else there is was tried with the square.
         free = {name: size for name, size in free.items() if name not in guessed}
-    free = {name: size for name, size in free.items() if name in guessed or not picture.binds(size)}
+    free = {name: size for name, size in free.items() if name in guessed or not said.binds(size)}
     batch = _BATCH.search(template)
     if ran_before and batch is not None and sizes[batch[1]] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.

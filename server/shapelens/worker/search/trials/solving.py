@@ -6,6 +6,7 @@ import math
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ...unknown import unknown_sizes
+from ..evidence import NOTHING_SAID, InputSaid
 from .demands import Demand, demands
 from .trial import Trial
 
@@ -22,27 +23,33 @@ MOST_GROWTH = 8  # of a size that is large already
 
 
 def sizes_for(
-    trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches, is_square: bool = False
+    trial: Optional[Trial], wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches, said: InputSaid = NOTHING_SAID
 ) -> Iterator[Sizes]:
     """Changes of the free sizes that may meet what a failed attempt asks for, the most promising first.
 
-    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt. is_square: whether
-    pictures stay as high as they are wide.
+    `guessed`: those of the constructor, which are changed after those of the input. `reaches(sizes)` makes an attempt. said: what of the
+    inputs the code says.
     """
     if trial is None:
         return
+
+    def reached(sizes: Sizes) -> Optional[Trial]:
+        """What an attempt comes to; None where its sizes would hide a mistake: it might run to its end."""
+        changed = {name: size for name, size in sizes.items() if free.get(name, size) != size}
+        return None if _hides(free, changed, guessed, said) else reaches(sizes)
+
     given: Set[Tuple[Tuple[str, int], ...]] = set()
-    for change in _changes(trial, wanted, free, guessed, reaches):
+    for change in _changes(trial, wanted, free, guessed, reached):
         key = tuple(sorted(change.items()))
-        if key not in given and not _hides(free, change, guessed, is_square) and all(map(_may_be_tried, change.values())):
+        if key not in given and not _hides(free, change, guessed, said) and all(map(_may_be_tried, change.values())):
             given.add(key)
             yield change
 
 
-def _hides(free: Sizes, change: Sizes, guessed: Set[str], is_square: bool) -> bool:
-    """Whether a change makes sizes agree by chance: a sequence of one step, a picture of so few pixels that it cannot become smaller, one
-    layer in the place of several; or takes apart what the code has as one (`_takes_apart`)."""
-    if _takes_apart(free, {**free, **change}, guessed, is_square):
+def _hides(free: Sizes, change: Sizes, guessed: Set[str], said: InputSaid) -> bool:
+    """Whether a change makes sizes agree by chance: a sequence of one step, a picture of so few pixels
+    that it cannot become smaller, one layer of several; or takes apart what the code has as one (`_takes_apart`)."""
+    if _takes_apart(free, {**free, **change}, guessed, said.is_square):
         return True
     if any(size == 1 < free[name] and name in guessed and "chan" not in name for name, size in change.items()):
         return True
