@@ -278,9 +278,8 @@ def _shapes_in(state: Mapping[str, Any]) -> Shapes:
 def _finding(module: Any, state: Any, compared: Compared, strict: bool) -> Mismatch:
     said = "size mismatch for %s: %s in the checkpoint, %s in the model"
     parts = [*[said % (key, list(there), list(here)) for key, there, here in compared.sizes], *compared.others]
-    if strict:
-        parts += ["Unexpected key(s) in state_dict: %s" % ", ".join(compared.unexpected[:3])] if compared.unexpected else []
-        parts += ["Missing key(s) in state_dict: %s" % ", ".join(compared.missing[:3])] if compared.missing else []
+    for kind, keys in (("Unexpected", compared.unexpected), ("Missing", compared.missing)):
+        parts += ["%s key(s) in state_dict: %s" % (kind, ", ".join(keys[:3]))] if strict and keys else []
     name = type(module).__name__
     found = _mismatch("Error(s) in loading state_dict for %s: %s" % (name, "; ".join(parts)), "RuntimeError")
     found.layer = module.__dict__.get(LAYER)
