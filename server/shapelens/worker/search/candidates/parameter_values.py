@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 
+from ....stated.syntax_trees import names_in
 from ..code.sources import is_torch, methods
 from ..code.uses import Uses
 from .annotated_kinds import NOTHING, AnnotatedKind, annotated_kind
@@ -58,14 +58,13 @@ class ParameterValues:
         kind = self._kind(name, asked, uses)
         prior = self._prior(name, uses, kind)
         label = prefix + name
+        found: List[str] = []
         if is_space(asked.cls, name):
             of_pictures = any(RANKED.match(used) for used in _mentioned(self.cls))
             found = spaces(asked.cls, label, self.scope, self.size, of_pictures=of_pictures)
-            if found:
-                return found
-        records = self._records(kind, asked, uses, label, depth)
-        if records:
-            return records
+        found = found or self._records(kind, asked, uses, label, depth)
+        if found:
+            return found
         if kind == "choice" and asked.choices:
             return [repr(choice) for choice in asked.choices if choice is not None][:4]
         if kind == "enum" and asked.cls is not None:
@@ -203,15 +202,9 @@ class ParameterValues:
             return [repr(choice) for choice in sorted(choices, key=lambda choice: choice != known)][:5]
         found = [repr(prior.value)] if prior is not None and prior.kind == "text" else []
         own = set(words(name))
-        if not found:
-            found = (
-                ["'mean'"]
-                if own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}
-                else ["'zeros'"]
-                if "padding" in own
-                else []
-            )
-        return found or [repr(words(name)[0] if words(name) else name)]
+        if not found and own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}:
+            return ["'mean'"]
+        return found or ["'zeros'" if "padding" in own else repr(next(iter(words(name)), name))]
 
     def _tensor(self, uses: Uses, prior: Optional[Prior], label: str) -> str:
         """A tensor of the rank that the code asks for. The last dim of a matrix is the width that the settings have for embeddings."""
@@ -335,7 +328,7 @@ class ParameterValues:
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
         text = " ".join(_mentioned(self.cls))
-        every = " ".join(_names_in(self.scope.tree))
+        every = " ".join(names_in(self.scope.tree))
         rank = RANKED.search(text) or RANKED.search(every)
         flat = rank is None and any(word in text or word in every for word in FLAT)
         return [self.scope.layer(otherwise if flat else "%s%sd" % (layer, rank[1] if rank else "2"))]
@@ -410,10 +403,4 @@ def _of_annotation(kind: str, asked: AnnotatedKind, uses: Uses) -> str:
 
 def _mentioned(cls: type) -> List[str]:
     """The names in the text of a class's methods."""
-    return [name for _, node in methods(cls) for name in _names_in(node)]
-
-
-def _names_in(node: ast.AST) -> List[str]:
-    return [
-        part.attr if isinstance(part, ast.Attribute) else part.id for part in ast.walk(node) if isinstance(part, (ast.Attribute, ast.Name))
-    ]
+    return [name for _, node in methods(cls) for name in names_in(node)]

@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import torch
 
 from ....stated.shape_words import is_batch
+from ....stated.syntax_trees import expression_of
 from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
@@ -423,10 +424,7 @@ def sizes_kept_by_model(model: Any, given: Mapping[str, int]) -> Tuple[Optional[
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
     """What the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are constants."""
-    try:
-        call = ast.parse(constructor, mode="eval").body
-    except SyntaxError:
-        return {}
+    call = expression_of(constructor)
     if not isinstance(call, ast.Call) or not isinstance(model, torch.nn.Module):
         return {}
     parameters = parameters_of(type(model))

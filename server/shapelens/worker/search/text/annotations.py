@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ....stated.shape_words import REST, Dims, is_batch
+from ....stated.syntax_trees import is_none, positional, with_defaults
 from ..evidence import InputShape
 from .layer_ranks import layers_of
 from .prose import from_comments, from_docstring
@@ -26,7 +27,7 @@ def input_shapes(
     cls: the class that has the method, for its docstring and its layers; module: for the names that the file gives to types, and for the
     layers of the class's bases.
     """
-    arguments = function.args.posonlyargs + function.args.args
+    arguments = positional(function)
     own = arguments[1:] if cls is not None and arguments else arguments
     everything = own + function.args.kwonlyargs
     excluded = {argument.arg for argument in everything if excludes_tensors(argument.annotation)}
@@ -106,11 +107,7 @@ def _documented(
 
 
 def _defaults_to_none(function: ast.FunctionDef, name: str) -> bool:
-    positional = function.args.posonlyargs + function.args.args
-    defaults = list(zip(reversed(positional), reversed(function.args.defaults))) + list(
-        zip(function.args.kwonlyargs, function.args.kw_defaults)
-    )
-    return any(argument.arg == name and isinstance(default, ast.Constant) and default.value is None for argument, default in defaults)
+    return any(argument.arg == name and is_none(default) for argument, default in with_defaults(function))
 
 
 def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputShape]:

@@ -6,6 +6,7 @@ import ast
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 from ....stated.shape_words import is_batch
+from ....stated.syntax_trees import integer, keyword
 
 # The position among a method's arguments of the dims that have to exist.
 _DIM_ARGUMENT = {
@@ -61,7 +62,7 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     name, owner, arguments = node.func.attr, node.func.value, node.args
     if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
         if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
-            index = integer(_keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
+            index = integer(keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
             yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
             return
         tensor: Optional[ast.expr] = arguments[0] if arguments else None
@@ -83,29 +84,15 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     elif name in _TWO_DIMS and len(arguments) == 2:
         yield Rank(tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1]))))
     elif name == "flatten":  # Of the last dim alone there is nothing to flatten.
-        start = integer(_keyword(node, "start_dim") or (arguments[0] if arguments else None))
+        start = integer(keyword(node, "start_dim") or (arguments[0] if arguments else None))
         yield Rank(tensor, None, _least(start) + (start is not None and start > 0))
     elif name in _DIM_ARGUMENT:
         position = _DIM_ARGUMENT[name]
-        argument = _keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
+        argument = keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
         wanted = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument] if argument is not None else []
         yield Rank(tensor, None, max([_least(integer(one)) for one in wanted] or [0]))
-
-
-def integer(node: Optional[ast.AST]) -> Optional[int]:
-    """The number that an expression literally is. None if it is none."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = integer(node.operand)
-        return -value if value is not None else None
-    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        return node.value
-    return None
 
 
 def _least(index: Optional[int]) -> int:
     """The rank that a tensor must have so that a dim of this index exists."""
     return 0 if index is None else index + 1 if index >= 0 else -index
-
-
-def _keyword(node: ast.Call, name: str) -> Optional[ast.expr]:
-    return next((keyword.value for keyword in node.keywords if keyword.arg == name), None)
