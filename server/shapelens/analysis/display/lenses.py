@@ -163,10 +163,6 @@ def _of_program(module: Module, trace: Trace) -> list[Lens]:
 
 def _of_functions(module: Module, examples: Sequence[Example], trace: Trace, dims: str) -> list[Lens]:
     """What functions, and methods beside `forward`, were called with; nothing of those that were found and show nothing."""
-
-    def short(name: str) -> str:
-        return name.rpartition(".")[2]
-
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file}
@@ -178,16 +174,16 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace, dim
         given = [example for example in examples if example.target == name]
         for example in given:
             number = _number(trace, example)
-            parts = [short(name), *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
+            parts = [name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
             lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence, menu=("set",)))
         run = found.get(name)
         action, menu = ("set", ("set", "write")) if name in places else ("", ())
         if run is not None and not given and (run.evidence != "inferred" or name in showing):
             number = next(each for each, other in enumerate(trace.examples) if other is run)
-            title = SEPARATOR.join([short(name), *_given(trace, name, number, dims), evidence_of(run, module)])
+            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_of(run, module)])
             lines.append(Lens(span, title, name, run.expression, run.evidence, action, menu=menu))
         elif not given and name in users:
-            title = SEPARATOR.join([short(name), *_given(trace, name, None, dims), f"as {users[name]} calls it"])
+            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, None, dims), f"as {users[name]} calls it"])
             lines.append(Lens(span, title, name, "", "", action, menu=menu[:1]))
     return lines
 

@@ -19,18 +19,14 @@ def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional
     """
     if isinstance(function, ast.Attribute):
         inner = function.value
-        bases: Optional[Tuple[type, ...]] = None
-        if cls is not None and isinstance(inner, ast.Call) and dotted(inner.func) == "super":
+        is_super = isinstance(inner, ast.Call) and dotted(inner.func) == "super"
+        if cls is not None and (is_super or dotted(inner) == "self"):
             order, after = cls.__mro__, owner or cls
-            bases = order[order.index(after) + 1 :] if after in order else ()
-        elif cls is not None and dotted(inner) == "self":
-            bases = cls.__mro__
-        for base in bases or ():
-            if function.attr in vars(base):
-                method = vars(base)[function.attr]
-                return method, 0 if isinstance(method, staticmethod) else 1, cls, base
-        if cls is not None and bases is not None:
-            part = _kept_as(function.attr, cls) if isinstance(inner, ast.Name) else None
+            for base in order[order.index(after) + 1 if after in order else len(order) :] if is_super else order:
+                if function.attr in vars(base):
+                    method = vars(base)[function.attr]
+                    return method, 0 if isinstance(method, staticmethod) else 1, cls, base
+            part = _kept_as(function.attr, cls) if not is_super else None
             if part is None or is_torch(part):
                 return None, 0, None, None
             return getattr(part, "forward", None), 1, part, next((base for base in part.__mro__ if "forward" in vars(base)), part)

@@ -396,7 +396,7 @@ class _Function:
             self.node_used(call, uses)
         elif name in SIZES_OF:
             uses.add("int", 2)
-        elif name in NUMBERS_OF or name in ("max", "min") or name in ("int", "float", "bool"):
+        elif name in NUMBERS_OF:
             uses.add("number")
             uses.is_power_of_two = uses.is_power_of_two or name == "log2"
         elif name in ("str", "print", "repr", "format", "id", "type", "issubclass", "callable", "super"):

@@ -254,14 +254,7 @@ def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Val
         true, false = _values(test.operand, sizes)
         return false, true
     if isinstance(test, ast.BoolOp):
-        is_or = isinstance(test.op, ast.Or)
-        parts = [_values(part, sizes)[:: 1 if is_or else -1] for part in test.values]
-        one, every = ([value for part in parts for value in part[side]] for side in (0, 1))
-        if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
-            every = [(every[0][0], OtherThan(tuple(each for _, value in every for each in value.values)))]
-        elif len(every) > 1:
-            every = []
-        return (one, every) if is_or else (every, one)
+        return _of_several(test, sizes)
     if isinstance(test, ast.IfExp):
         condition = _condition_of(test)
         return ([], []) if condition is None else _values(condition, sizes)
@@ -276,6 +269,18 @@ def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Val
     if name is None or name in sizes:
         return _of_size(name, sizes)
     return [(name, True)], [(name, False)]
+
+
+def _of_several(test: ast.BoolOp, sizes: AbstractSet[str]) -> Tuple[_Values, _Values]:
+    """The values with which one of several conditions is true, and those with which all are false; for `and` the other way round."""
+    is_or = isinstance(test.op, ast.Or)
+    parts = [_values(part, sizes)[:: 1 if is_or else -1] for part in test.values]
+    one, every = ([value for part in parts for value in part[side]] for side in (0, 1))
+    if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
+        every = [(every[0][0], OtherThan(tuple(each for _, value in every for each in value.values)))]
+    elif len(every) > 1:
+        every = []
+    return (one, every) if is_or else (every, one)
 
 
 def _of_size(name: Optional[str], sizes: AbstractSet[str]) -> Tuple[_Values, _Values]:

@@ -67,10 +67,9 @@ class Neighbours:
     def _other_masks(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Other forms of the masks, where it failed at one: of all of them, then of those that were handed on to where it failed."""
         found = node.found
-        masks = [
-            argument for argument in node.arguments if "mask" in argument.name and argument.form is not None and not argument.container
-        ]
-        if found is None or not masks or not _MASKS.search(_line(node.trial)) or (found.code != "broadcast" and found.message != ODD_MASK):
+        masks = [each for each in node.arguments if "mask" in each.name and each.form is not None and not each.container]
+        is_mask = found is not None and (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(_line(node.trial))
+        if found is None or not masks or not is_mask:
             return
         options = {mask.path: [form for form in self._options(mask) if form.dtype == "bool"] for mask in masks}
         is_first = all(mask.form == self._options(mask)[0] for mask in masks)

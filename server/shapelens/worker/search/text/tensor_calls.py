@@ -57,12 +57,22 @@ def _is_repeated_for_samples(tensor: ast.expr, times: Sequence[ast.expr]) -> boo
     return isinstance(count, ast.Name) and is_batch(count.id)
 
 
+def _in_one(arguments: Sequence[ast.expr]) -> Sequence[ast.expr]:
+    """The sizes or dims that a call is given one by one, or in one tuple."""
+    one = arguments[0] if len(arguments) == 1 else None
+    return one.elts if isinstance(one, (ast.Tuple, ast.List)) else arguments
+
+
+def _argument(node: ast.Call, name: str, arguments: Sequence[ast.expr], place: int) -> Optional[ast.expr]:
+    return keyword(node, name) or (arguments[place] if len(arguments) > place else None)
+
+
 def _ranks(node: ast.Call) -> Iterator[Rank]:
     assert isinstance(node.func, ast.Attribute)
     name, owner, arguments = node.func.attr, node.func.value, node.args
     if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
         if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
-            index = integer(keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
+            index = integer(_argument(node, "dim", arguments, 1))
             yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
             return
         tensor: Optional[ast.expr] = arguments[0] if arguments else None
@@ -74,22 +84,21 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     if name in _MATRIX_RANKS:
         yield from (Rank(one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
     elif name == "permute":
-        order = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        order = _in_one(arguments)
         if order and all(integer(one) is not None for one in order):
             yield Rank(tensor, len(order), 0)
     elif name in ("repeat", "expand"):
-        times = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        times = _in_one(arguments)
         if len(times) > 1 and not any(isinstance(one, ast.Starred) for one in times):
             yield Rank(tensor, len(times), 0, is_sure=False, is_shared=_is_repeated_for_samples(tensor, times))
     elif name in _TWO_DIMS and len(arguments) == 2:
         yield Rank(tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1]))))
     elif name == "flatten":  # Of the last dim alone there is nothing to flatten.
-        start = integer(keyword(node, "start_dim") or (arguments[0] if arguments else None))
+        start = integer(_argument(node, "start_dim", arguments, 0))
         yield Rank(tensor, None, _least(start) + (start is not None and start > 0))
     elif name in _DIM_ARGUMENT:
-        position = _DIM_ARGUMENT[name]
-        argument = keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
-        wanted = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument] if argument is not None else []
+        argument = _argument(node, "dim", arguments, _DIM_ARGUMENT[name])
+        wanted = _in_one([argument]) if argument is not None else []
         yield Rank(tensor, None, max([_least(integer(one)) for one in wanted] or [0]))
 
 
