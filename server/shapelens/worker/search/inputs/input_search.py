@@ -226,8 +226,8 @@ class InputSearch:
     def forms_of(self, parameter: inspect.Parameter) -> List[Form]:
         """The forms that a parameter may have, the likelier first."""
         name = parameter.name
-        said = self.shapes.get(name)
-        of_text = forms.forms_of_shape(name, said) if said is not None else []
+        said = self.shapes.get(name) or InputShape()
+        of_text = forms.forms_of_shape(name, said) if name in self.shapes else []
         plain = forms.scalars(parameter) or self._given(parameter)
         if plain:
             return plain
@@ -246,18 +246,18 @@ class InputSearch:
         if first and likely and is_masked and _IS_OF_ROWS.match(likely[0].template):
             likely.sort(key=lambda form: "#T" not in form.sizes)  # What a mask goes with has steps.
         # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
-        if said is None or said.dims is None:
+        if said.dims is None:
             found = likely + of_text + rest
         else:
             found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
-        if said is not None and said.min_rank:
+        if said.min_rank:
             found.sort(key=lambda form: form.rank < said.min_rank)
-        if said is not None and said.dims is not None:
+        if said.dims is not None:
             found.sort(key=lambda form: form.rank != len(said.dims or ()))
-        if said is not None and said.dtype:
+        if said.dtype:
             found.sort(key=lambda form: form.dtype != said.dtype)
         number = number_for(name)
-        if number is not None and not first and said is None:
+        if number is not None and not first and name not in self.shapes:
             found.insert(0 if not named else 3, Form(str(number)))
         return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
 
