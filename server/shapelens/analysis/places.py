@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from shapelens import protocol
 from shapelens.analysis.layer_arguments import index_of
-from shapelens.protocol import LayerSeen, Mismatch, Trace
+from shapelens.protocol import LayerSeen, Mismatch, Origin, Remark, Suspect, Trace
 from shapelens.source.calls import Argument, Call
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
@@ -66,6 +66,10 @@ class Places:
         if span is None or module is None:
             return None
         return Place(span.file, module, module.lines.span_from_bytes(span))
+
+    def layer_of(self, said: Mismatch | Remark | Suspect | Origin | None) -> LayerSeen | None:
+        """The layer that something was seen at, or comes from; None for what has none."""
+        return self.trace.layers[said.layer] if said is not None and said.layer is not None else None
 
     def argument(self, layer: LayerSeen, argument: str) -> ArgumentPlace | None:
         """The argument of the layer's constructor call; None where that call is not known."""

@@ -314,7 +314,7 @@ class Session:
         document = self.documents.get(uri)
         analysis = document.analysis if document is not None else None
         cls = analysis.module.class_named(class_name) if analysis is not None else None
-        run = found_for(cls, analysis.trace) if analysis is not None and cls is not None else None
+        run = found_for(cls, analysis.trace) if analysis is not None and analysis.trace is not None and cls is not None else None
         return [Alternative(run.expression, run.evidence, run.where), *run.others] if run is not None and run.expression else []
 
     def use_example(self, uri: str, class_name: str, expression: str) -> str | None:

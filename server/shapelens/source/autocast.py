@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from shapelens.stated.syntax_trees import last_name, program_of
+
 _MIXED = {"bf16-mixed": "bfloat16", "bf16": "bfloat16", "16-mixed": "float16", "16": "float16", "fp16": "float16"}
 _DTYPES = {"bfloat16": "bfloat16", "float16": "float16", "half": "float16"}
 _PRECISION = {"Trainer": "precision", "Fabric": "precision", "Accelerator": "mixed_precision"}
@@ -14,10 +16,7 @@ _PRECISION = {"Trainer": "precision", "Fabric": "precision", "Accelerator": "mix
 def autocast_of(text: str) -> str | None:
     """ "bfloat16" or "float16" by the first autocast outside of classes with a `forward`, which says so itself; None where there is none,
     or where it depends on what only a run knows."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
+    tree = program_of(text)
     for call in sorted(_calls_outside_of_models(tree), key=lambda node: (node.lineno, node.col_offset)):
         found = _of_call(call)
         if found is not None:
@@ -39,7 +38,7 @@ def _calls_outside_of_models(tree: ast.Module) -> list[ast.Call]:
 
 
 def _of_call(call: ast.Call) -> str | None:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    name = last_name(call.func)
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     if name in _PRECISION:
         value = given.get(_PRECISION[name])
@@ -52,7 +51,7 @@ def _of_call(call: ast.Call) -> str | None:
     if dtype is None:
         device = given.get("device_type", call.args[0] if call.args else None)
         return "bfloat16" if isinstance(device, ast.Constant) and device.value == "cpu" else "float16"
-    return _DTYPES.get(dtype.attr if isinstance(dtype, ast.Attribute) else dtype.id if isinstance(dtype, ast.Name) else "")
+    return _DTYPES.get(last_name(dtype))
 
 
 def _is_true(value: ast.expr | None) -> bool:

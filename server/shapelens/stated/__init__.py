@@ -1,1 +1,1 @@
-"""What people write down of shapes: as words in comments and annotations, and as entries of docstrings. Server and worker read both."""
+"""What is written down: shapes, in comments, annotations and docstrings; code, as a syntax tree. Server and worker read both."""

@@ -90,20 +90,22 @@ def is_dim_word(name: str) -> bool:
     return len(parts[0]) == 1 or any(part.lower() in _DIM_PARTS for part in parts)
 
 
+_READ_AS: Tuple[Tuple["re.Pattern[str]", Dim], ...] = (
+    (re.compile(r"\.\.\.?|…|\\?\*|∗|\\l?dots|\*\s?#?[A-Za-z_]\w*|[A-Za-z_]\w*\.\.\."), REST),
+    (re.compile(r".*\\(?:sum|cdot|prod|frac|lfloor|lceil|times|max|min)\b.*", re.DOTALL), None),  # computed
+    (re.compile(r"(?:\w+_)?spatial(?:_?(?:dims?|dimensions?|sizes?|shape))?", re.IGNORECASE), REST),  # one dim or several
+    (re.compile(r"\[.*\]", re.DOTALL), REST),  # (B, C, [H, W]): those in brackets may be left out
+    (re.compile(r"\?|-1|_|:|none", re.IGNORECASE), None),
+)
+
+
 def read_dim(text: str, lenient: bool = True) -> Dim:
     """One dim of a shape. lenient: several words may name it (`batch size`). Raises ValueError for what is no dim."""
     text = re.sub(r"_\{(\w+)\}", r"_\1", text).strip().strip("'\"{}").strip()
-    if text in ("...", "…", "*", "\\*", "∗", "..", "\\ldots", "\\dots") or re.fullmatch(r"\*\s?#?[A-Za-z_]\w*|[A-Za-z_]\w*\.\.\.", text):
-        return REST
-    if re.search(r"\\(?:sum|cdot|prod|frac|lfloor|lceil|times|max|min)\b", text):
-        return None  # computed
     text = re.sub(r"^\*(\w+)\*$", r"\1", text)  # *N*, in italics
-    if re.fullmatch(r"(?:\w+_)?spatial(?:_?(?:dims?|dimensions?|sizes?|shape))?", text, re.IGNORECASE):
-        return REST  # one dim or several
-    if text.startswith("[") and text.endswith("]"):
-        return REST  # (B, C, [H, W]): those in brackets may be left out
-    if text in ("?", "-1", "_", ":") or text.lower() == "none":
-        return None
+    for pattern, dim in _READ_AS:
+        if pattern.fullmatch(text):
+            return dim
     if re.fullmatch(r"\d+", text):
         return int(text)
     given = re.fullmatch(r"(\w[\w ]*?)\s*(?:=|:)\s*(\S.*)", text)

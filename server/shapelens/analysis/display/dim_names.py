@@ -17,6 +17,7 @@ from shapelens.source.comments import Directive
 from shapelens.source.module import Module
 from shapelens.source.positions import Position, Span
 from shapelens.stated.shape_words import jaxtyping_dims, read_dims
+from shapelens.stated.syntax_trees import last_name, program_of
 
 _BRACKETS = re.compile(r"(?<!\w)[(\[]([^()\[\]]*)[)\]]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -55,10 +56,7 @@ def is_dim_name(text: str) -> bool:
 
 def _in_definition(module: Module, name: str, line: int) -> Iterator[tuple[str, Span]]:
     """The names in the class or function of that name, or that a line is in, and in its directives."""
-    try:
-        tree = ast.parse(module.text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    tree = program_of(module.text)
     for node in tree.body:
         if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
@@ -73,10 +71,7 @@ def _in_definition(module: Module, name: str, line: int) -> Iterator[tuple[str, 
 
 def _in_directive(directive: Directive) -> Iterator[tuple[str, Span]]:
     """The names of dims in an example, and where else it uses them: `Net(T)(f32[B:2, T:8])`."""
-    try:
-        tree = ast.parse(directive.expression, mode="eval")
-    except (SyntaxError, ValueError, RecursionError):
-        return
+    tree = program_of(directive.expression)
     subscripts = [node.slice for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)]
     elements = [each for one in subscripts for each in (one.elts if isinstance(one, ast.Tuple) else [one])]
     lowers = [each.lower if isinstance(each, ast.Slice) else each for each in elements]
@@ -111,7 +106,7 @@ def _in_annotations(module: Module, node: ast.AST) -> Iterator[tuple[str, Span]]
         if not isinstance(each, ast.Subscript) or not isinstance(each.slice, ast.Tuple) or len(each.slice.elts) != 2:
             continue
         kind, text = each.slice.elts
-        is_tensor = (kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")) == "Tensor"
+        is_tensor = last_name(kind) == "Tensor"
         if is_tensor and isinstance(text, ast.Constant) and isinstance(text.value, str) and jaxtyping_dims(text.value) is not None:
             start = module.lines.from_bytes(text.lineno, text.col_offset)
             written = module.lines.line(start.line)[start.column + 1 :]

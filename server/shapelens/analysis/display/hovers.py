@@ -268,14 +268,12 @@ def _run_markdown(module: Module, trace: Trace, number: int, run: ExampleRun, na
     parts = [code(run.expression)] if run.expression else []
     if run.evidence:
         parts.append(" · ".join([plain(evidence_of(run, module)), *(["may be wrong"] if run.doubtful else [])]))
-    for model in trace.layers:
-        if model.example == number and model.path == "" and model.class_name == name:
-            for call in model.calls[:4]:
-                inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
-                parts.append(f"{code(inputs)} → {code(shape_text(call.output, dims))}")
+    models = [each for each in trace.layers if each.example == number and each.path == "" and each.class_name == name and each.calls]
+    for call in [call for model in models for call in model.calls[:4]]:
+        inputs = ", ".join(shape_text(value, dims) for value in call.inputs if has_tensor(value))
+        parts.append(f"{code(inputs)} → {code(shape_text(call.output, dims))}")
     if run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter") + (f" · {memory_text(run.bytes)}" if run.bytes else ""))
-    models = [layer for layer in trace.layers if layer.example == number and layer.path == "" and layer.class_name == name and layer.calls]
     count, exact = flops(trace.layers, models[0]) if models else (0, True)
     if count:
         parts.append(f"{flops_text(count, exact=exact)} in its layers")

@@ -77,10 +77,11 @@ def lenses(
     the first run. memory: what is said of the memory of a training step, by example. dims: how named dims are shown.
     """
     lines = []
+    trace = trace if trace is not None else Trace("")
     for cls in [*module.classes, *module.maybe_modules]:
         given = [example for example in examples if example.target in (cls.name, cls.qualname)]
         found = found_for(cls, trace)
-        shown = shown_for(trace, cls.qualname) if trace is not None else None
+        shown = shown_for(trace, cls.qualname)
         show = ("show",) if shown is not None else ()
         for example in given:
             number = _number(trace, example)
@@ -114,40 +115,43 @@ def _construction(expression: str) -> str:
     return ""
 
 
-def _inputs(trace: Trace | None, cls: ModuleClass, number: int | None, dims: str) -> list[str]:
+def _inputs(trace: Trace, cls: ModuleClass, number: int | None, dims: str) -> list[str]:
     """What the class is called with in an example, or in the first one that shows it: [`x f32[B, 3, 32, 32], mask bool[B, T]`]."""
     return _given(trace, f"{cls.qualname}.forward", number, dims) or _called_with(trace, cls.name, number, dims)
 
 
-def _given(trace: Trace | None, function: str, number: int | None, dims: str) -> list[str]:
+def _given(trace: Trace, function: str, number: int | None, dims: str) -> list[str]:
     """The tensors that the parameters of a function held first, as one text; [] where none was seen."""
-    seen = trace.observations if trace is not None else []
-    held = [each for each in seen if each.kind == "parameter" and each.function == function and (number is None or each.example == number)]
+    held = [
+        each
+        for each in trace.observations
+        if each.kind == "parameter" and each.function == function and (number is None or each.example == number)
+    ]
     first = next((each.example for each in held), None)
     shapes = [(each.name, each.values[0]) for each in held if each.example == first and each.values and has_tensor(each.values[0])]
     return [", ".join(f"{name} {dtype_text(value, dims)}" for name, value in dict(shapes).items())] if shapes else []
 
 
-def _called_with(trace: Trace | None, name: str, number: int | None, dims: str) -> list[str]:
+def _called_with(trace: Trace, name: str, number: int | None, dims: str) -> list[str]:
     """The same of a class whose `forward` is another one's, by its first call."""
-    for layer in trace.layers if trace is not None else ():
+    for layer in trace.layers:
         if layer.class_name == name and layer.calls and (number is None or (layer.example == number and not layer.path)):
             shapes = [dtype_text(value, dims) for value in layer.calls[0].inputs if has_tensor(value)]
             return [", ".join(shapes)] if shapes else []
     return []
 
 
-def _size(trace: Trace | None, cls: ModuleClass) -> list[str]:
+def _size(trace: Trace, cls: ModuleClass) -> list[str]:
     """How many parameters a part has, where each of them that was seen has as many."""
-    counts = {layer.parameter_count for layer in (trace.layers if trace is not None else ()) if layer.class_name == cls.name}
+    counts = {layer.parameter_count for layer in trace.layers if layer.class_name == cls.name}
     return [plural(count, "parameter") for count in counts if count] if len(counts) == 1 else []
 
 
-def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
+def _of_program(module: Module, trace: Trace) -> list[Lens]:
     """Where a file that was followed as a program begins to show something at module level."""
-    runs = trace.examples if trace is not None else []
+    runs = trace.examples
     number = next((number for number, run in enumerate(runs) if run.evidence == PROGRAM), None)
-    if trace is None or number is None or runs[number].file not in ("", trace.file):
+    if number is None or runs[number].file not in ("", trace.file):
         return []
     own = (seen for seen in trace.observations if seen.example == number and not seen.function and seen.span.file == trace.file)
     spans = [module.lines.span_from_bytes(seen.statement or seen.span) for seen in own if any(map(has_tensor, seen.values))]
@@ -157,17 +161,12 @@ def _of_program(module: Module, trace: Trace | None) -> list[Lens]:
     return [Lens(min(spans), SEPARATOR.join(parts), "", "", PROGRAM, action="")]
 
 
-def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | None, dims: str) -> list[Lens]:
+def _of_functions(module: Module, examples: Sequence[Example], trace: Trace, dims: str) -> list[Lens]:
     """What functions, and methods beside `forward`, were called with; nothing of those that were found and show nothing."""
-
-    def short(name: str) -> str:
-        return name.rpartition(".")[2]
-
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
-    found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file} if trace is not None else {}
-    seen_in = trace.observations if trace is not None else []
-    showing = {seen.function for seen in seen_in if any(value.kind not in ("scalar", "other") for value in seen.values)}
+    found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file}
+    showing = {seen.function for seen in trace.observations if any(value.kind not in ("scalar", "other") for value in seen.values)}
     # Of `forward` and `__init__` the class's lens speaks.
     users = {name: user for name, user in _users(trace).items() if name in showing and not name.endswith((".forward", ".__init__"))}
     lines = []
@@ -175,24 +174,22 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace | No
         given = [example for example in examples if example.target == name]
         for example in given:
             number = _number(trace, example)
-            parts = [short(name), *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
+            parts = [name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
             lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence, menu=("set",)))
         run = found.get(name)
         action, menu = ("set", ("set", "write")) if name in places else ("", ())
         if run is not None and not given and (run.evidence != "inferred" or name in showing):
-            number = next(each for each, other in enumerate(trace.examples if trace is not None else []) if other is run)
-            title = SEPARATOR.join([short(name), *_given(trace, name, number, dims), evidence_of(run, module)])
+            number = next(each for each, other in enumerate(trace.examples) if other is run)
+            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_of(run, module)])
             lines.append(Lens(span, title, name, run.expression, run.evidence, action, menu=menu))
         elif not given and name in users:
-            title = SEPARATOR.join([short(name), *_given(trace, name, None, dims), f"as {users[name]} calls it"])
+            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, None, dims), f"as {users[name]} calls it"])
             lines.append(Lens(span, title, name, "", "", action, menu=menu[:1]))
     return lines
 
 
-def _users(trace: Trace | None) -> dict[str, str]:
+def _users(trace: Trace) -> dict[str, str]:
     """The names of the files that call functions of this one as programs, by the functions that they alone show."""
-    if trace is None:
-        return {}
     users: dict[str, str] = {}
     for seen in trace.observations:
         is_own = seen.function and seen.span.file == trace.file and 0 <= seen.example < len(trace.examples)
@@ -203,35 +200,34 @@ def _users(trace: Trace | None) -> dict[str, str]:
     return {name: user for name, user in users.items() if user}
 
 
-def found_for(cls: ModuleClass, trace: Trace | None) -> ExampleRun | None:
+def found_for(cls: ModuleClass, trace: Trace) -> ExampleRun | None:
     """The example that was found for a class, if it was one."""
-    runs = trace.examples if trace is not None else []
-    return next((run for run in runs if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
+    return next((run for run in trace.examples if run.evidence and not run.file and run.target in (cls.name, cls.qualname)), None)
 
 
 def _of_found(
-    module: Module, cls: ModuleClass, run: ExampleRun, trace: Trace | None, memory: Mapping[str, str], show: tuple[str, ...], dims: str
+    module: Module, cls: ModuleClass, run: ExampleRun, trace: Trace, memory: Mapping[str, str], show: tuple[str, ...], dims: str
 ) -> Lens:
     if fits_nothing(run):
         title, menu = "no example found · Set example input…", ("set", *show)
     else:
-        number = next((each for each, other in enumerate(trace.examples if trace is not None else []) if other is run), None)
+        number = next((each for each, other in enumerate(trace.examples) if other is run), None)
         title = SEPARATOR.join([cls.name, *_inputs(trace, cls, number, dims), evidence_of(run, module), *_of_run(trace, number, memory)])
         menu = (*(["choose"] if run.others else []), "set", "write", *show)
     return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, others=tuple(run.others), menu=menu)
 
 
-def _number(trace: Trace | None, example: Example) -> int | None:
+def _number(trace: Trace, example: Example) -> int | None:
     """The run of a given example; None where it has not run."""
-    for number, run in enumerate(trace.examples if trace is not None else []):
+    for number, run in enumerate(trace.examples):
         if not run.file and run.expression == example.expression and run.target == example.target:
             return number
     return None
 
 
-def _of_run(trace: Trace | None, number: int | None, memory: Mapping[str, str] = NOTHING) -> list[str]:
+def _of_run(trace: Trace, number: int | None, memory: Mapping[str, str] = NOTHING) -> list[str]:
     parts = []
-    run = trace.examples[number] if trace is not None and number is not None else None
+    run = trace.examples[number] if number is not None else None
     if run is not None and run.parameter_count is not None:
         parts.append(plural(run.parameter_count, "parameter"))
         parts += [memory[run.expression]] if run.expression in memory else []
@@ -241,14 +237,12 @@ def _of_run(trace: Trace | None, number: int | None, memory: Mapping[str, str] =
     return parts
 
 
-def _used_by(trace: Trace | None, name: str) -> tuple[str, str]:
+def _used_by(trace: Trace, name: str) -> tuple[str, str]:
     """`part of Net`: a class that another class constructs is observed where it is used, and needs no example of its own.
 
     `as train.py calls it`: what was inferred for the class is not what a program, this file or another one, does with it. Behind that, the
     example of another file: `net.py: Net()(f32[B:2, 8])`.
     """
-    if trace is None:
-        return "", ""
     models = [layer for layer in trace.layers if layer.path == ""]
     for layer in trace.layers:
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None

@@ -20,9 +20,9 @@ class Summary:
 
 def summary(trace: Trace | None, mistakes: int) -> Summary:
     """What is known of a file in which so many mistakes were found. trace: None before the first run."""
-    seen = trace.observations if trace is not None else []
-    own = (each for each in seen if trace is not None and each.span.file == trace.file and each.kind != "expression")
+    trace = trace if trace is not None else Trace("")
+    own = (each for each in trace.observations if each.span.file == trace.file and each.kind != "expression")
     places = {each.span for each in own if any(map(has_tensor, each.values))}
-    runs = [run for run in (trace.examples if trace is not None else []) if not run.file and not fits_nothing(run)]
+    runs = [run for run in trace.examples if not run.file and not fits_nothing(run)]
     guessed = [run for run in runs if run.evidence == "inferred" or (run.doubtful and run.evidence not in GIVEN)]
     return Summary(len(places), mistakes, len(guessed))

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from shapelens.analysis.shapes import has_dims, has_tensor, tensors_in
 from shapelens.protocol import FileSpan, LayerSeen, Observation, Trace, Value
 from shapelens.source.module import Module
+from shapelens.stated.syntax_trees import program_of, root_name
 
 # Of torch: the modules whose layers give the shape of their input.
 _ROOMS = ("activation", "dropout", "batchnorm", "instancenorm", "normalization")
@@ -150,7 +151,7 @@ class Unchanged:
         if isinstance(node, ast.Call):
             return self._is_plain_call(node, statement) and plain(*_tensors_of(node), *node.args, *(each.value for each in node.keywords))
         if isinstance(node, ast.Subscript):
-            root = _root(node)
+            root = root_name(node)
             if isinstance(node.value, ast.Attribute) and node.value.attr in _ASIDE:
                 return True
             (operands.attributes if root == "self" else operands.parts).append(self._held(node, statement))
@@ -184,13 +185,6 @@ def _tensors_of(call: ast.Call) -> list[ast.expr]:
     return [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.attr in _FUNCTIONS else []
 
 
-def _root(node: ast.expr) -> str:
-    """The name that attributes and indices of something begin with: `self` of `self.mask[:T, :T]`; "" where it is something else."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def _keeps(inputs: Sequence[Value], output: Value) -> bool:
     """Whether a call gave a tensor of the shape and dtype of its first one."""
     first = next((value for value in inputs if has_tensor(value)), None)
@@ -207,8 +201,5 @@ def _key(values: Sequence[Value]) -> _Key | None:
 @lru_cache(maxsize=4096)
 def _statement(text: str) -> ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | None:
     """The statement of a text that keeps a value or returns one."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    body = program_of(text).body
     return body[0] if len(body) == 1 and isinstance(body[0], (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)) else None

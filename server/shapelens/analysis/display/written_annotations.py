@@ -19,6 +19,7 @@ from shapelens.protocol import Trace, Value
 from shapelens.source.module import Module
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span
+from shapelens.stated.syntax_trees import all_parameters, is_docstring, with_defaults
 
 _HAS_SOME = re.compile(r"\w\[\s*(?:\w+\.)?Tensor\s*,\s*[\"']")
 # What reads annotations while the program runs, or compiles them.
@@ -82,10 +83,8 @@ def _functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, _Fu
 def _of_function(module: Module, trace: Trace, name: str, function: _Function, imports: _Imports) -> Iterator[TextEdit]:
     """The edits of one function's head; names of dims are those of one table."""
     table = _Table()
-    arguments = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip(reversed(arguments), reversed(function.args.defaults), strict=False))
-    defaults.update({arg: each for arg, each in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if each is not None})
-    for argument in [*arguments, *function.args.kwonlyargs]:
+    defaults = dict(with_defaults(function))
+    for argument in all_parameters(function):
         said = table.shape(_values(trace, name, "parameter", argument.arg))
         default = defaults.get(argument)
         if said is None or (default is not None and imports.at_run_time):
@@ -287,7 +286,7 @@ class _Imports:
             yield self._line(self._from.end_lineno or 0, " " * self._from.col_offset + wanted.pop() + "\n")
         if self._needs_tensor:
             wanted.append("from torch import Tensor")
-        body = [node for node in self._tree.body if not _is_string(node)]
+        body = [node for node in self._tree.body if not is_docstring(node)]
         futures = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
         head = ""
         if not self._has_future and not self.at_run_time:
@@ -332,7 +331,3 @@ class _Imports:
         """An edit that puts lines behind a line; 0 for the top."""
         place = Position(behind + 1, 0)
         return TextEdit(Span.of(place, place), text)
-
-
-def _is_string(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -123,7 +123,7 @@ _BY_CODE = {
 def constructor_argument(places: Places, failed: Failed, place: Place) -> ArgumentPlace | None:
     """The argument that a layer's constructor refused; None where the mismatch is no such, or no argument can be told."""
     mismatch = failed.mismatch
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     call = place.module.call_at(place.span)
     if layer is None or call is None or call.span != place.span or layer.span != mismatch.span or layer.calls:
         return None

@@ -10,6 +10,7 @@ from shapelens import protocol
 from shapelens.analysis.places import Place
 from shapelens.protocol import Value
 from shapelens.source.positions import Lines, Span
+from shapelens.stated.syntax_trees import expression_of, program_of
 
 LONGEST_NAME = 40
 _MODULES = ("torch", "F", "nn", "np", "einops", "math")  # what functions are called on, rather than tensors
@@ -84,15 +85,11 @@ class Parts:
 def parts_of(place: Place) -> Parts | None:
     """The parts of the expression (or augmented assignment) at a place; None where it is no call, operation or subscript."""
     text = place.module.lines.text_of(place.span)
-    try:
-        node: ast.AST = ast.parse(f"({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        try:
-            node = ast.parse(f" {text}".strip()).body[0]
-        except (SyntaxError, ValueError, IndexError):
-            return None
-        return _PartsCollector(place, text, 0).augmented(node)
-    return _PartsCollector(place, f"({text})", 1).read(node)
+    node = expression_of(f"({text})")
+    if node is not None:
+        return _PartsCollector(place, f"({text})", 1).read(node)
+    body = program_of(text.strip()).body
+    return _PartsCollector(place, text, 0).augmented(body[0]) if body else None
 
 
 class _PartsCollector:

@@ -137,13 +137,13 @@ def operation_message(places: Places, failed: Failed) -> str:
         elif any(has_tensor(value) for value in mismatch.inputs) and mismatch.code != "exception":
             text_of = dtype_text if mismatch.code in ("dtype", "embedding-dtype") else shape_text
             said += " (given " + ", ".join(text_of(value) for value in mismatch.inputs[:4] if has_tensor(value)) + ")"
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     return f"{layer_name(layer)}: {said}" if layer is not None and layer.path else said
 
 
 def _constructor_message(places: Places, mismatch: Mismatch, message: str) -> str:
     """`in_channels (6) must be divisible by groups (4)`: what a constructor says of its arguments, with what they were given."""
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     if layer is None:
         return message
     message = constructor_words(layer, message)

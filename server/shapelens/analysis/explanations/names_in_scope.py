@@ -13,6 +13,7 @@ from shapelens.analysis.places import ArgumentPlace, Place, Places
 from shapelens.examples.expression import size_of
 from shapelens.protocol import LayerSeen, Observation
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import expression_of
 
 _SIZES = re.compile(r"(features|channels|_size|_dim|num_embeddings|d_model|dim_feedforward|normalized_shape)$|^num_(features|channels)")
 
@@ -52,8 +53,8 @@ def argument_size(layer: LayerSeen, argument: str) -> int | None:
 
 def scope_of(place: ArgumentPlace | Place) -> Scope | None:
     """The function that a constructor call stands in, else the module; None where the file does not parse."""
-    tree = tree_of(Place(place.file, place.module, place.span))
-    if tree is None:
+    tree = tree_of(place)
+    if not tree.body:
         return None
     found, names = Scope(tree, "", Span(1, 0, place.module.lines.count, 0)), list[str]()
 
@@ -65,7 +66,7 @@ def scope_of(place: ArgumentPlace | Place) -> Scope | None:
             elif child.lineno <= place.span.line <= (child.end_lineno or child.lineno):
                 names.append(child.name)
                 if not isinstance(child, ast.ClassDef):
-                    found = Scope(child, ".".join(names), node_span(Place(place.file, place.module, place.span), child))
+                    found = Scope(child, ".".join(names), node_span(place, child))
                 visit(child)
 
     visit(tree)
@@ -126,9 +127,9 @@ def _fields(scope: Scope) -> Iterator[tuple[str, str]]:
 
 def _field_sizes(places: Places, place: ArgumentPlace, field: str) -> set[int]:
     """What the classes of the file assign to a name: 768 of `n_embd: int = 768`. An object may hold another one, as a run will show."""
-    tree = tree_of(Place(place.file, place.module, place.span))
+    tree = tree_of(place)
     sizes: set[int] = set()
-    for cls in ast.walk(tree) if tree is not None else ():
+    for cls in ast.walk(tree):
         for node in cls.body if isinstance(cls, ast.ClassDef) else ():
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
             value = node.value if isinstance(node, ast.AnnAssign | ast.Assign) else None
@@ -155,11 +156,8 @@ def holds(outer: Span, inner: Span) -> bool:
 def value_of(places: Places, place: ArgumentPlace, text: str) -> int | None:
     """What an expression of names and numbers was where a constructor is called; None where that is not known, or several numbers were."""
     scope = scope_of(place)
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
-    if scope is None:
+    node = expression_of(text.strip())
+    if scope is None or node is None:
         return None
     sizes = {each.text: min(each.values) for each in known_sizes(places, place, scope) if len(each.values) == 1}
     return sizes[text.strip()] if text.strip() in sizes else size_of(node, sizes)

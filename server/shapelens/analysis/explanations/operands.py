@@ -6,6 +6,7 @@ import ast
 
 from shapelens import protocol
 from shapelens.source.positions import Lines
+from shapelens.stated.syntax_trees import expression_of
 
 _PRIMARY = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 
@@ -16,10 +17,7 @@ def operands(text: str) -> list[tuple[int, int, bool]]:
     Start and end are indices into the text; [] where it is no such expression. A method's first operand is what it is called on, unless
     that is a module or layer: `x.sub(y)` and `F.mse_loss(x, y)` look the same, so that two arguments are taken where there are two.
     """
-    try:
-        node = ast.parse(f"({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return []
+    node = expression_of(f"({text})")
     if isinstance(node, ast.BinOp):
         found: list[ast.expr] = [node.left, node.right]
     elif isinstance(node, ast.Compare) and len(node.comparators) == 1:

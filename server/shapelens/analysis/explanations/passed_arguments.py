@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
 from shapelens.analysis.places import ArgumentPlace, Places
 from shapelens.protocol import LayerSeen, Mismatch
+from shapelens.stated.syntax_trees import all_parameters, positional
 
 MOST_STEPS = 4  # from constructor to constructor
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -71,7 +72,7 @@ def _parameter(scope: Scope | None, text: str) -> str:
     """The parameter of a constructor that an expression is: `hidden`, or `self.hidden` where that was assigned to it; "" for others."""
     if scope is None or not isinstance(scope.node, _FUNCTIONS) or scope.node.name != "__init__":
         return ""
-    parameters = {each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args, *scope.node.args.kwonlyargs)}
+    parameters = {each.arg for each in all_parameters(scope.node)}
     if text.startswith("self."):
         given = [
             node.value.id
@@ -89,7 +90,7 @@ def _is_rebound(node: ast.AST, name: str) -> bool:
 def _position(scope: Scope, name: str) -> int:
     """Where the call of a class takes a parameter of its constructor."""
     assert isinstance(scope.node, _FUNCTIONS)
-    names = [each.arg for each in (*scope.node.args.posonlyargs, *scope.node.args.args)]
+    names = [each.arg for each in positional(scope.node)]
     return names.index(name) - 1 if name in names else -1
 
 

@@ -9,6 +9,7 @@ import re
 from shapelens.analysis.places import Places
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Mismatch, Observation, Value
+from shapelens.stated.syntax_trees import program_of
 
 _MISSING = re.compile(
     r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) missing \d+ required (?:positional|keyword-only) arguments?: (?P<which>.*)$"
@@ -77,10 +78,7 @@ def _of_unpacking(places: Places, mismatch: Mismatch) -> str:
     place = places.locate(mismatch.span)
     if not found or place is None:
         return ""
-    try:
-        statement = ast.parse(place.module.lines.line(place.span.line).strip()).body[0]
-    except (SyntaxError, ValueError, IndexError):
-        return ""
+    statement = next(iter(program_of(place.module.lines.line(place.span.line).strip()).body), None)
     value = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size" and not value.args:
         value = value.func

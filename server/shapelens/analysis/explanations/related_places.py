@@ -17,6 +17,7 @@ from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.shapes import shape_text
 from shapelens.protocol import LayerSeen, Mismatch, Observation
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import program_of
 
 _NAMES = {"__getitem__": "an index", "__matmul__": "@", "__rmatmul__": "@"}  # of operations that Python writes as signs
 MOST_PLACES = 3  # of a finding: more of them are read by nobody
@@ -182,10 +183,7 @@ def reduction(places: Places, mismatch: Mismatch) -> ArgumentPlace | None:
 
 def _variables(place: Place) -> list[str]:
     """The names that an expression reads, but for what it calls."""
-    try:
-        tree = ast.parse(f"({place.module.lines.text_of(place.span)})", mode="eval")
-    except (SyntaxError, ValueError):
-        return []
+    tree = program_of(f"({place.module.lines.text_of(place.span)})")
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return list(dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called))
 

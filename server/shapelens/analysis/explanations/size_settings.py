@@ -112,7 +112,7 @@ def _named(places: Places, where: Place, scope: Scope | None, text: str, now: in
         return None
     name = text.rpartition(".")[2]
     tree = tree_of(where)
-    nodes = list(_numbers(tree, scope, text, name, now)) if tree is not None else []
+    nodes = list(_numbers(tree, scope, text, name, now))
     if len(nodes) == 1:
         span = node_span(where, nodes[0])
         return SizeSetting(name, now, wanted, Place(where.file, where.module, span), TextEdit(span, str(wanted)))

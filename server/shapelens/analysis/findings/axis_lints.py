@@ -18,7 +18,7 @@ from shapelens.source.position_map import TextEdit
 
 def batch_first(places: Places, remark: Remark, place: Place) -> Lint | None:
     """A layer that takes the samples of a batch for the steps of a sequence, at its constructor."""
-    layer = places.trace.layers[remark.origins[0].layer] if remark.origins and remark.origins[0].layer is not None else None
+    layer = places.layer_of(next(iter(remark.origins), None))
     target = places.locate(layer.span) if layer is not None else None
     call = target.module.call_at(target.span) if target is not None else None
     if layer is None or target is None or call is None or target.file != places.trace.file:
@@ -73,7 +73,7 @@ def _dims(remark: Remark) -> str:
 
 def _of_dim(places: Places, remark: Remark, place: Place, code: str, message: str) -> Lint:
     """A lint of a wrong dim: where it is called, or where the layer that has the dim is constructed."""
-    layer = places.trace.layers[remark.layer] if remark.layer is not None else None
+    layer = places.layer_of(remark)
     target = places.locate(layer.span) if layer is not None else None
     if target is None or target.file != places.trace.file:
         return Lint(code, "warning", message, place.span, fix=_last_dim(remark, place, is_layer=False) if layer is None else None)

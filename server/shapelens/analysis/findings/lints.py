@@ -188,7 +188,7 @@ def _name_of_layer(places: Places, remark: Remark) -> str:
 
 def _softmax_single(places: Places, remark: Remark, place: Place) -> Lint | None:
     origin = remark.origins[0] if remark.origins else None
-    producer = places.trace.layers[origin.layer] if origin is not None and origin.layer is not None else None
+    producer = places.layer_of(origin)
     given = "1" if remark.operation == "softmax" else "0"
     message = f"{remark.operation} over a dim of size 1 ({dims_text(remark.inputs[0])}) gives {given} everywhere"
     related = []
@@ -205,7 +205,7 @@ def _softmax_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
     value = remark.inputs[0]
     if len(value.shape or []) != 3:
         return None  # For other ranks torch takes dim 1, or the only one there is.
-    layer = places.trace.layers[remark.layer] if remark.layer is not None else None
+    layer = places.layer_of(remark)
     target = places.locate(layer.span) if layer is not None else place
     call = target.module.call_at(target.span) if target is not None else None
     fix = None
@@ -223,7 +223,7 @@ def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 def _with_logits(places: Places, remark: Remark, place: Place) -> Fix | None:
     """The loss that takes what a layer gives: where it is made, or as a function."""
-    layer = places.trace.layers[remark.layer] if remark.layer is not None else None
+    layer = places.layer_of(remark)
     target = places.locate(layer.span) if layer is not None else place
     call = target.module.call_at(target.span) if target is not None else None
     name = "BCEWithLogitsLoss" if layer is not None else "binary_cross_entropy_with_logits"

@@ -9,6 +9,7 @@ from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.dependences import BATCH_MIX, FUTURE_LEAK, INSIDE, CausalClaim, DeepReport, Dependence
+from shapelens.stated.syntax_trees import all_parameters, program_of
 from shapelens.traces import FileSpan
 
 MOST_CALLERS = 2
@@ -102,15 +103,12 @@ def _parameter(places: Places, each: Dependence) -> Place | None:
     if line is None or line.file != places.trace.file:
         return None
     name = each.input.partition("[")[0].partition(".")[0]
-    try:
-        tree = ast.parse(places.module.text)
-    except (SyntaxError, ValueError):
-        return None
+    tree = program_of(places.module.text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _first_line(node) == line.line:
             if any(isinstance(part, ast.Delete) and name in map(ast.unparse, part.targets) for part in ast.walk(node)):
                 return None
-            for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]:
+            for argument in all_parameters(node):
                 if argument.arg == name and not name.startswith("_"):
                     start = argument.col_offset
                     end = start + len(name.encode())

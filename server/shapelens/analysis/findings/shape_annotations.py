@@ -20,6 +20,7 @@ from shapelens.protocol import Value
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Lines, Span
 from shapelens.stated.shape_words import Dim, Dims, is_open_rank, jaxtyping_dims
+from shapelens.stated.syntax_trees import all_parameters, last_name, program_of
 
 _HAS_SOME = re.compile(r"\w\[\s*(?:torch\.)?Tensor\s*,\s*[\"']")
 _NAMES = re.compile(r"(?:Float|BFloat|Int|UInt|Complex)\d*|Inexact|Real|Num|Shaped|Integer|Bool")
@@ -56,10 +57,7 @@ def shape_annotations(places: Places) -> Iterator[Lint]:
 @lru_cache(maxsize=8)
 def _annotated(text: str) -> Mapping[str, Sequence[_Annotation]]:
     """The annotations of a file's functions, by qualified name: parameters in their order, then what is returned."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
+    tree = program_of(text)
     found: dict[str, Sequence[_Annotation]] = {}
 
     def visit(body: Sequence[ast.stmt], prefix: str) -> None:
@@ -67,8 +65,7 @@ def _annotated(text: str) -> Mapping[str, Sequence[_Annotation]]:
             if isinstance(node, ast.ClassDef):
                 visit(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, ast.FunctionDef):
-                arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-                said = [_read(each.arg, each.annotation) for each in arguments] + [_read("", node.returns)]
+                said = [_read(each.arg, each.annotation) for each in all_parameters(node)] + [_read("", node.returns)]
                 found[f"{prefix}{node.name}"] = [each for each in said if each is not None]
 
     visit(tree.body, "")
@@ -78,9 +75,9 @@ def _annotated(text: str) -> Mapping[str, Sequence[_Annotation]]:
 def _read(name: str, annotation: ast.expr | None) -> _Annotation | None:
     if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.slice, ast.Tuple) or len(annotation.slice.elts) != 2:
         return None
-    word = annotation.value.attr if isinstance(annotation.value, ast.Attribute) else getattr(annotation.value, "id", "")
+    word = last_name(annotation.value)
     kind, text = annotation.slice.elts
-    is_tensor = (kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")) == "Tensor"
+    is_tensor = last_name(kind) == "Tensor"
     if not is_tensor or _NAMES.fullmatch(word) is None or not isinstance(text, ast.Constant) or not isinstance(text.value, str):
         return None
     dims = jaxtyping_dims(text.value) if "#" not in text.value and "?" not in text.value else None

@@ -22,6 +22,7 @@ from shapelens.protocol import Value
 from shapelens.source.positions import Span
 from shapelens.stated.docstring_entries import described
 from shapelens.stated.shape_words import Dim, is_batch, is_open_rank, stated_shapes
+from shapelens.stated.syntax_trees import program_of
 
 _HAS_SOME = re.compile(r"[\[(][^\[\]()\n]*,[^\[\]()\n]*[\])]")
 # Words that say that a shape holds at times, of a part, of another tensor, or of what becomes of this one.
@@ -96,10 +97,7 @@ def _documented(text: str) -> Mapping[str, Sequence[_Stated]]:
     """What the docstrings of a file say, by the qualified name of the function."""
     if _HAS_SOME.search(text) is None or ('"""' not in text and "'''" not in text):
         return {}
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
+    tree = program_of(text)
     lines = text.splitlines()
     found: dict[str, Sequence[_Stated]] = {}
 

@@ -34,14 +34,13 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     unclear = {layer.class_name for layer in trace.layers if layer.example in failed}
     own = [layer for layer in trace.layers if layer.example not in of_program]
     candidates = [layer for layer in own if _is_idle(layer) and layer.span is not None and layer.span.file == trace.file]
-    if not candidates:
+    code = _AttributeReads.of(places.module) if candidates else None
+    if code is None:
         return
     by_path = {(layer.example, layer.path): layer for layer in trace.layers}
     used = _used_paths(own)
     used_places = {_place_of(layer) for layer in own if (layer.example, layer.path) in used}
     used_places |= {_place_of(layer) for layer in trace.layers if layer.calls or layer.call_span is not None}
-    code = _AttributeReads.of(places.module)
-    told = set()
     for layer in candidates:
         owner_path, _, name = layer.path.rpartition(".")
         owner = by_path.get((layer.example, owner_path))
@@ -52,15 +51,14 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
             or owner.class_name in unclear
             or not owner.calls
             or not name.isidentifier()
-            or where in told
             or where in used_places
+            or (layer.example, layer.path) in used
+            or code.reads(owner.class_name, name)
         ):
-            continue
-        if (layer.example, layer.path) in used or code is None or code.reads(owner.class_name, name):
             continue
         place = _assignment(places, layer, name)
         if place is not None:
-            told.add(where)
+            used_places.add(where)  # It is told once.
             yield layer, place
 
 

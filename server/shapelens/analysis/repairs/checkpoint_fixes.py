@@ -16,6 +16,7 @@ from shapelens.source.calls import Argument, Call
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position
+from shapelens.stated.syntax_trees import all_parameters, expression_of, positional, with_defaults
 
 MOST_LEFT_OUT = 3  # parts of a model
 LONGEST_TITLE = 60
@@ -121,10 +122,7 @@ def _key_text(state: StateSeen) -> str:
 
 def _in_brackets(text: str) -> str:
     """A text that may be followed by `.items()` or `["key"]`."""
-    try:
-        node = ast.parse(f"({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return f"({text})"
+    node = expression_of(f"({text})")
     is_plain = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Dict | ast.DictComp)
     return text if is_plain else f"({text})"
 
@@ -223,18 +221,14 @@ def _pictures(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
 def _numbers_given(call: Call, made: Place, name: str) -> Iterator[tuple[str, Argument | None, int]]:
     """The whole numbers that a call gives a class of its file, or leaves to their defaults: parameter, argument and number."""
     tree = tree_of(made)
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name] if tree is not None else []
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name]
     functions = [node for cls in classes[-1:] for node in cls.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     if not functions or any(each.star for each in call.arguments):
         return
-    parameters = functions[0].args
-    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)][1:]
-    defaults = dict(zip(names[::-1], parameters.defaults[::-1], strict=False))
-    defaults.update(
-        (each.arg, value) for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True) if value is not None
-    )
-    for position, parameter in enumerate([*names, *[each.arg for each in parameters.kwonlyargs]]):
-        given = made.module.argument(call, [parameter], position if position < len(names) else -1)
+    by_place = len(positional(functions[0])) - 1
+    defaults = {each.arg: value for each, value in with_defaults(functions[0])}
+    for position, parameter in enumerate([each.arg for each in all_parameters(functions[0])[1:]]):
+        given = made.module.argument(call, [parameter], position if position < by_place else -1)
         default = defaults.get(parameter)
         if given is not None and given.text.isdecimal():
             yield parameter, given, int(given.text)

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 
 from shapelens.analysis.explanations.device_messages import DEVICE, is_parameter
-from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, nodes_around, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.repairs.layer_lists import wrapped_list
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span
+from shapelens.stated.syntax_trees import expression_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MADE_BY = {
@@ -49,7 +50,7 @@ def _numpy(place: Place) -> Iterator[Fix]:
 
 
 def _parameter(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     made = places.locate(layer.span) if layer is not None else None
     if made is None:
         return
@@ -105,7 +106,7 @@ def _tensor(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
 def _assigned(place: Place, name: str) -> Iterator[Fix]:
     """`x.to(device)` above in a line of its own, whose result nobody takes."""
     tree = tree_of(place)
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
             call = node.value.func
             is_of_it = isinstance(call.value, ast.Name) and call.value.id == name and node.lineno <= place.span.line
@@ -117,7 +118,7 @@ def _assigned(place: Place, name: str) -> Iterator[Fix]:
 def _in_loop(places: Places, mismatch: Mismatch, made: Place, name: str) -> Iterator[Fix]:
     """`for x, y in loader:` all of whose tensors are moved first."""
     tree = tree_of(made)
-    loops = [node for node in (ast.walk(tree) if tree is not None else ()) if isinstance(node, ast.For | ast.AsyncFor)]
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.AsyncFor)]
     loops = [node for node in loops if _holds(node_span(made, node.target), made.span)]
     for loop in loops[-1:]:
         yield from _moved_before(places, mismatch, made, _names_in(loop.target, name), loop.body[0])
@@ -219,7 +220,7 @@ def _after_name(places: Places, mismatch: Mismatch, place: Place, made: Place) -
     scope, name = _function_at(place) or tree_of(place), mismatch.origins[0].argument
     statements = [
         each
-        for each in (ast.walk(scope) if scope is not None else ())
+        for each in ast.walk(scope)
         if isinstance(each, ast.Assign) and each.lineno < place.span.line and name in _names_in(each.targets[0], name)
     ]
     for node in sorted(statements, key=lambda each: each.lineno)[-1:]:
@@ -294,7 +295,7 @@ def _is_visible(node: ast.expr, there: Place, where: Place) -> bool:
     own = _function_at(where)
     given = {each.arg for each in ast.walk(own) if isinstance(each, ast.arg)} if own is not None else set()
     stored = set[str]()
-    for statement in tree.body if tree is not None else ():
+    for statement in tree.body:
         if not isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
             stored |= {each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return (names <= stored and not names & local) or names <= given
@@ -309,11 +310,8 @@ def _same_function(one: Place, other: Place) -> bool:
 
 def _function_at(place: Place) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function around a place."""
-    tree, found = tree_of(place), None
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, _FUNCTIONS) and node.lineno <= place.span.line <= (node.end_lineno or node.lineno):
-            found = node
-    return found
+    around = nodes_around(place, *_FUNCTIONS)
+    return around[-1] if around else None
 
 
 def _function_around(place: Place, name: str) -> bool:
@@ -322,10 +320,7 @@ def _function_around(place: Place, name: str) -> bool:
 
 
 def _expression(place: Place) -> ast.expr | None:
-    try:
-        return ast.parse(f"({place.module.lines.text_of(place.span)})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
+    return expression_of(f"({place.module.lines.text_of(place.span)})")
 
 
 def _holds(outer: Span, inner: Span) -> bool:

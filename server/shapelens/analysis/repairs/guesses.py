@@ -24,6 +24,7 @@ from shapelens.protocol import LayerSeen, Mismatch, Suspect
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import program_of
 
 MOST_SHOWN = 5  # suspects among the related places of a finding
 MOST_OWNERS = 3  # modules that the failure lies in, whose constructor calls are tried otherwise
@@ -141,10 +142,7 @@ def _meets_itself(place: Place, edit: TextEdit) -> bool:
 
 
 def _same_sides(line: str) -> int:
-    try:
-        tree = ast.parse(line.strip())
-    except (SyntaxError, ValueError):
-        return 0
+    tree = program_of(line.strip())
     return sum(ast.dump(node.left) == ast.dump(node.right) for node in ast.walk(tree) if isinstance(node, ast.BinOp))
 
 

@@ -18,7 +18,7 @@ from shapelens.source.position_map import TextEdit
 
 def helper_fixes(places: Places, mismatch: Mismatch, place: ArgumentPlace) -> list[Fix]:
     """Candidates where a layer's argument is a parameter of the function that constructs it, and an attribute holds what that gives."""
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     name = place.argument.text.strip() if place.argument is not None else ""
     scope = scope_of(place)
     if layer is None or scope is None or isinstance(scope.node, ast.Module) or scope.node.name == "__init__" or mismatch.got is None:
@@ -54,7 +54,7 @@ def _calls(place: ArgumentPlace, layer: LayerSeen, function: str, name: str, ind
     """The calls of a function in what is assigned to the attribute that holds a layer, with the argument for one of its parameters."""
     whole = Place(place.file, place.module, place.span)
     tree = tree_of(whole)
-    for node in ast.walk(tree) if tree is not None else ():
+    for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != _attribute(layer):
             continue

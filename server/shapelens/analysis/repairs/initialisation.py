@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from shapelens.analysis.explanations.python_messages import TOO_EARLY, WITHOUT_SUPER
+from shapelens.analysis.explanations.statements import nodes_around
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch
@@ -40,9 +41,5 @@ def initialisation_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
 
 def _constructor(place: Place) -> ast.FunctionDef | None:
     """The `__init__` that a place stands in."""
-    try:
-        tree = ast.parse(place.module.text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
-    return next((node for node in found if node.lineno <= place.span.line <= (node.end_lineno or node.lineno)), None)
+    found = [node for node in nodes_around(place, ast.FunctionDef) if node.name == "__init__"]
+    return next(iter(found), None)

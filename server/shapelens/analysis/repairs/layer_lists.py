@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from shapelens.analysis.explanations.statements import node_span, tree_of
+from shapelens.analysis.explanations.statements import node_span, nodes_around
 from shapelens.analysis.places import Place
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.source.position_map import TextEdit
@@ -12,12 +12,7 @@ from shapelens.source.position_map import TextEdit
 
 def wrapped_list(place: Place, name: str) -> Fix | None:
     """The fix that wraps the list or dict that is assigned to an attribute of the class around a place; None where there is no such."""
-    tree, line = tree_of(place), place.span.line
-    around = [
-        each
-        for each in (ast.walk(tree) if tree is not None else ())
-        if isinstance(each, ast.ClassDef) and each.lineno <= line <= (each.end_lineno or 0)
-    ]
+    around = nodes_around(place, ast.ClassDef)
     made = [
         node.value
         for owner in around[-1:]

@@ -52,7 +52,7 @@ class _Given:
 
 def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     """Candidates for a layer that was given a size that does not fit, or too few dims, the likeliest first; [] for any other mismatch."""
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     arrived = mismatch.inputs[0] if mismatch.inputs else None
     if arrived is None or not arrived.shape or None in arrived.shape:
         return []
@@ -99,7 +99,7 @@ def _flattening_layer(places: Places, layer: LayerSeen, shape: Shape, need: int)
 def _unbatched(places: Places, mismatch: Mismatch) -> Iterator[_Given]:
     """What the first convolution before a mismatch was given, where that is one picture."""
     for suspect in reversed(mismatch.suspects):
-        layer = places.trace.layers[suspect.layer] if suspect.layer is not None else None
+        layer = places.layer_of(suspect)
         conv = _CONV.match(layer.class_name) if layer is not None else None
         if layer is not None and conv and layer.calls and layer.calls[0].inputs:
             arrived = layer.calls[0].inputs[0]
@@ -242,7 +242,7 @@ def _with_ones(kept: Sequence[int], rank: int) -> str:
 
 
 def _parameter_dtype(places: Places, mismatch: Mismatch) -> str:
-    layer = places.trace.layers[mismatch.layer] if mismatch.layer is not None else None
+    layer = places.layer_of(mismatch)
     dtypes = [each.dtype for each in layer.parameters if not each.buffer] if layer is not None else []
     said = re.search(r"weight is (\w+)", mismatch.message)
     return dtypes[0] if dtypes else said.group(1) if said else ""

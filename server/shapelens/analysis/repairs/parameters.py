@@ -55,8 +55,7 @@ def _made_with(places: Places, span: FileSpan, shape: list[int | None]) -> Itera
             continue
         for made in assignments(places, read):
             statement = places.locate(made.statement)
-            tree = tree_of(statement) if statement is not None else None
-            for node in ast.walk(tree) if tree is not None else ():
+            for node in ast.walk(tree_of(statement)) if statement is not None else ():
                 if statement is None or not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in MAKERS:
                     continue
                 where = node_span(statement, node)

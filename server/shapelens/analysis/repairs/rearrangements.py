@@ -16,6 +16,7 @@ from shapelens.source.calls import Argument, Call
 from shapelens.source.module import Module
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import expression_of
 
 # What these take besides dims comes first: the tensors or sizes that are no dims. A method has one argument less.
 _DIM = {
@@ -228,10 +229,7 @@ def _with_axes_swapped(result: str) -> Iterator[str]:
 def _operator(module: Module, span: Span) -> Iterator[Rewriting]:
     """`a @ b` the other way round, or with one side transposed."""
     text = module.lines.text_of(span)
-    try:
-        node = ast.parse(f"({text})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return
+    node = expression_of(f"({text})")
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult) or "\n" in text:
         return
     left, right = ast.get_source_segment(f"({text})", node.left), ast.get_source_segment(f"({text})", node.right)

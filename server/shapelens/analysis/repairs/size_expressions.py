@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from shapelens.protocol import Origin
+from shapelens.stated.syntax_trees import expression_of
 
 # What an argument is now, and what it should be, for each layer that a constructor call built.
 Sizes = Sequence[tuple[int, int]]
@@ -44,7 +45,7 @@ def flattened_dims(origin: Origin, size: int | None) -> Iterator[list[int]]:
 
 def with_factors(text: str, dims: Sequence[int]) -> str | None:
     """A product with its numbers changed to these factors, as `128 * 4 * 4` for `128 * 8 * 8`; names in it stay. None for other texts."""
-    leaves = _factors(_parsed(text))
+    leaves = _factors(expression_of(text.strip()))
     if len(leaves) != len(dims) or not any(isinstance(leaf, ast.Constant) for leaf in leaves) or "\n" in text.strip():
         return None
     # The channels may be written in front or at the end: what agrees with more of the factors was meant.
@@ -69,22 +70,15 @@ def _is_number(node: ast.expr, number: int) -> bool:
 
 def operands(text: str) -> list[str]:
     """The operands of `a + 2`, `2 * a`, ... that are no numbers: what may have been meant alone."""
-    node = _parsed(text)
+    node = expression_of(text.strip())
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
         return []
     pairs = ((node.left, node.right), (node.right, node.left))
     return [ast.unparse(one) for one, other in pairs if isinstance(other, ast.Constant) and not isinstance(one, ast.Constant)]
 
 
-def _parsed(text: str) -> ast.expr | None:
-    try:
-        return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
-
-
 def _product(text: str) -> ast.expr | None:
-    node = _parsed(text)
+    node = expression_of(text.strip())
     return node if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else None
 
 
@@ -98,7 +92,7 @@ def _with_text(text: str, node: ast.expr, new_text: str) -> str | None:
 
 def _parts(text: str, values: list[int]) -> Iterator[tuple[str, list[int]]]:
     """The operands of `a + 2`, `2 * a`, ... that are no numbers, with the values that they must have had for the whole to have `values`."""
-    node = _parsed(text)
+    node = expression_of(text.strip())
     if not isinstance(node, ast.BinOp):
         return
     for operand, number, on_the_left in ((node.left, node.right, True), (node.right, node.left, False)):

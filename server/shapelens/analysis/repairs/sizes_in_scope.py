@@ -13,6 +13,7 @@ from itertools import combinations
 from shapelens.analysis.explanations.names_in_scope import Scope, SizeName, argument_size, has_name, holds, is_size, known_sizes, scope_of
 from shapelens.analysis.places import ArgumentPlace, Places
 from shapelens.protocol import LayerSeen
+from shapelens.stated.syntax_trees import expression_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 MOST_EXPRESSIONS = 3  # that are tried for one argument
@@ -109,9 +110,6 @@ def _products(known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]
 
 
 def _factor(text: str) -> str:
-    try:
-        node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError):
-        return f"({text})"
+    node = expression_of(text)
     is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
     return text if is_product or isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant) else f"({text})"

@@ -6,12 +6,13 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
+from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, nodes_around, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import expression_of
 
 _NO_GRAD = re.compile(r"\b(?:torch\.)?(?:no_grad|inference_mode)\(\)")
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
@@ -99,12 +100,7 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
 
 def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
     """`out, hidden = model(x, hidden)` in a loop: the state of the next turn leads back to nothing."""
-    tree = tree_of(place)
-    loops = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.For | ast.While) and node.lineno <= place.span.line <= (node.end_lineno or node.lineno)
-    ]
+    loops = nodes_around(place, ast.For, ast.While)
     for node in ast.walk(loops[-1]) if loops else ():
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
@@ -124,7 +120,7 @@ def _detached_input(freed: Place, again: Place) -> Iterator[Fix]:
     tree = tree_of(again)
     blocks = [
         body
-        for node in (ast.walk(tree) if tree is not None else ())
+        for node in ast.walk(tree)
         for body in (getattr(node, "body", None), getattr(node, "orelse", None))
         if isinstance(body, list)
         and body
@@ -178,13 +174,8 @@ def _detached(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]
 
 def _with_gradients(place: Place) -> Iterator[Fix]:
     """The innermost `with torch.no_grad():` around a place, or the decorator of its function, that records gradients."""
-    tree, line, lines = tree_of(place), place.span.line, place.module.lines
-    around = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.With | ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    for node in reversed(around):
+    lines = place.module.lines
+    for node in reversed(nodes_around(place, ast.With, ast.FunctionDef)):
         if isinstance(node, ast.With):
             parts = [item.context_expr for item in node.items]
         else:
@@ -202,7 +193,7 @@ def _without_item(place: Place) -> Iterator[Fix]:
     tree = tree_of(place)
     made = [
         node.value
-        for node in (ast.walk(tree) if tree is not None else ())
+        for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
         if node.lineno < place.span.line
     ]
@@ -253,10 +244,7 @@ def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[F
 def _layer_as_function(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
     """`nn.ReLU()(x)`: what has a name stays with the constructor."""
     lines = place.module.lines
-    try:
-        node = ast.parse(f"({lines.text_of(place.span)})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return
+    node = expression_of(f"({lines.text_of(place.span)})")
     if isinstance(node, ast.Call):
         made = ", ".join(ast.unparse(each) for each in node.keywords)
         new = f"{ast.unparse(node.func)}({made})({', '.join(map(ast.unparse, node.args))})"
@@ -266,9 +254,9 @@ def _layer_as_function(places: Places, mismatch: Mismatch, place: Place) -> Iter
 def _tensor_called(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
     """Another name for the function: where it is made, and in its calls."""
     name, tree = mismatch.argument, tree_of(place)
-    names = [node for node in (ast.walk(tree) if tree is not None else ()) if isinstance(node, ast.Name)]
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     new = next((each for each in (f"{name}_fn", f"{name}_function") if all(node.id != each for node in names)), None)
-    nodes = list(ast.walk(tree)) if tree is not None else []
+    nodes = list(ast.walk(tree))
     called = [node.func for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name]
     made = [
         node.targets[0]

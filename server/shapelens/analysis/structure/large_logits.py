@@ -33,17 +33,17 @@ def large_logits(profile: ModelProfile, found: MemoryEstimate | None) -> LargeLo
     memory = profile.training
     if memory is None or found is None or found.error:
         return None
-    number = next((number for number in reversed(range(len(profile.steps))) if _is_product(profile, profile.steps[number])), None)
-    shape = profile.steps[number].output.shape if number is not None else None
-    if number is None or not shape or None in shape or (shape[-1] or 0) < SMALLEST_VOCABULARY:
+    step = next((step for step in reversed(profile.steps) if _is_product(profile, step)), None)
+    given = step.output.shape or [] if step is not None else []
+    shape = [size for size in given if size is not None]
+    if step is None or not shape or len(shape) < len(given) or shape[-1] < SMALLEST_VOCABULARY:
         return None
-    size = 4 * math.prod(each or 0 for each in shape)
+    size = 4 * math.prod(shape)
     at_peak = [made for made in memory.allocations if made.born <= found.peak_time and (made.died is None or made.died > found.peak_time)]
     held = [made for made in at_peak if made.bytes == size and made.kind == "activation"]
-    tokens = size // 4 // (shape[-1] or 1)
+    tokens = size // 4 // shape[-1]
     if tokens <= CHUNK or len(held) * size < SHARE * found.peak:
         return None
-    step = profile.steps[number]
     message = (
         f"{memory_text(len(held) * size)} of the peak are {len(held)} float32 tensors of the size of the logits "
         f"{shape_text(step.output, 'names')}: a loss over chunks of {CHUNK} tokens, each under `torch.utils.checkpoint`, "

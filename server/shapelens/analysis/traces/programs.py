@@ -227,11 +227,7 @@ def _not_shown_by_examples(program: Trace, shown: Sequence[Trace], *, only_wrong
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
     """
-    # A function that the examples came to need not be called for its own sake.
-    reached = {name for trace in shown for run in trace.examples for name in run.reached or ()}
-    program = without_examples(
-        program, {number for number, run in enumerate(program.examples) if run.evidence == "inferred" and run.target in reached}
-    )
+    program = _without_reached(program, shown)
     known = {seen.span for trace in shown for seen in trace.observations if any(value.kind != "unknown" for value in seen.values)}
     said = {seen.span for trace in shown for seen in trace.mismatches}
     mismatches = [seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said]
@@ -246,6 +242,13 @@ def _not_shown_by_examples(program: Trace, shown: Sequence[Trace], *, only_wrong
         mismatches=mismatches,
         notes=[],
     )
+
+
+def _without_reached(program: Trace, shown: Sequence[Trace]) -> Trace:
+    """Without the calls of functions that the examples came to: these need not be called for their own sake."""
+    reached = {name for trace in shown for run in trace.examples for name in run.reached or ()}
+    inferred = {number for number, run in enumerate(program.examples) if run.evidence == "inferred" and run.target in reached}
+    return without_examples(program, inferred)
 
 
 def _once_each(layer: LayerSeen, *, is_shown: bool) -> LayerSeen:

@@ -144,25 +144,30 @@ def mismatch_of(
         found.operation = failure.operation
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
-            if code == "backward-scalar" and failure.arguments:
-                found.origins = provenance.made_by(failure.arguments[0], calls.recorder)
-            if code == "detached-loss":
-                found.origins = gradient_paths.cut(failure.arguments[0], calls.recorder) if failure.arguments else []
-            elif code in OF_THE_TAPE:
-                found.origins, tape.origins = tape.origins, []
-                changed = found.origins[1].span if code == "in-place" and len(found.origins) > 1 else None
-                if changed is not None:  # There it has to be done otherwise; `backward` only finds it.
-                    found.origins.append(Origin("backward", found.span, [], []))
-                    found.span, found.trail = changed, [*trail, changed]
-            else:
-                blamed = _split_dim(message, failure.arguments[:1]) or _dims_to_blame(code, failure.arguments[:4])
-                for tensor, dim in blamed:
-                    found.origins += provenance.trace_back(tensor, dim, calls.recorder)
-                found.lacks_transpose = code == "matmul" and _lacks_transpose(failure.arguments[:2], calls.recorder)
+            _find_origins(found, failure, trail, calls.recorder)
     arguments = failure.arguments if failure is not None else tensors_of(traceback_of(error), frames.is_user_frame)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
+
+
+def _find_origins(found: Mismatch, failure: FailedTorchCall, trail: List[FileSpan], recorder: Recorder) -> None:
+    """Where what does not fit came from: the sizes, or what the tape refuses."""
+    code, tensors = found.code, failure.arguments
+    if code == "backward-scalar" and tensors:
+        found.origins = provenance.made_by(tensors[0], recorder)
+    if code == "detached-loss":
+        found.origins = gradient_paths.cut(tensors[0], recorder) if tensors else []
+    elif code in OF_THE_TAPE:
+        found.origins, tape.origins = tape.origins, []
+        changed = found.origins[1].span if code == "in-place" and len(found.origins) > 1 else None
+        if changed is not None:  # There it has to be done otherwise; `backward` only finds it.
+            found.origins.append(Origin("backward", found.span, [], []))
+            found.span, found.trail = changed, [*trail, changed]
+    else:
+        for tensor, dim in _split_dim(found.message, tensors[:1]) or _dims_to_blame(code, tensors[:4]):
+            found.origins += provenance.trace_back(tensor, dim, recorder)
+        found.lacks_transpose = code == "matmul" and _lacks_transpose(tensors[:2], recorder)
 
 
 _SPLIT_DIM = re.compile(r"split_with_sizes expects .*dimension (-?\d+)")

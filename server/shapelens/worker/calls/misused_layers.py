@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from ...protocol import FileSpan, Origin
+from ...stated.syntax_trees import expression_of
 from ..loading.definitions import KEPT
 from ..sandbox.exceptions import message_of, traceback_of
 from ..trace import provenance
@@ -172,10 +173,7 @@ def _expression_at(span: FileSpan) -> Optional[ast.expr]:
         return None
     lines[-1] = lines[-1][: span.end_column]
     lines[0] = lines[0][span.column :]
-    try:
-        return ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
+    return expression_of(b"(" + b"".join(lines) + b")")
 
 
 def backs_from_number(error: BaseException) -> bool:

@@ -278,9 +278,8 @@ def _shapes_in(state: Mapping[str, Any]) -> Shapes:
 def _finding(module: Any, state: Any, compared: Compared, strict: bool) -> Mismatch:
     said = "size mismatch for %s: %s in the checkpoint, %s in the model"
     parts = [*[said % (key, list(there), list(here)) for key, there, here in compared.sizes], *compared.others]
-    if strict:
-        parts += ["Unexpected key(s) in state_dict: %s" % ", ".join(compared.unexpected[:3])] if compared.unexpected else []
-        parts += ["Missing key(s) in state_dict: %s" % ", ".join(compared.missing[:3])] if compared.missing else []
+    for kind, keys in (("Unexpected", compared.unexpected), ("Missing", compared.missing)):
+        parts += ["%s key(s) in state_dict: %s" % (kind, ", ".join(keys[:3]))] if strict and keys else []
     name = type(module).__name__
     found = _mismatch("Error(s) in loading state_dict for %s: %s" % (name, "; ".join(parts)), "RuntimeError")
     found.layer = module.__dict__.get(LAYER)
@@ -303,14 +302,19 @@ def _finding(module: Any, state: Any, compared: Compared, strict: bool) -> Misma
         seen.left_missing = len([key for key in own if key not in there])
         seen.left_unexpected = len([key for key in there if key not in own])
     seen.sizes = len(sizes)
+    found.origins = list(_origins(module, sizes[:MOST_SIZES]))
+    return found
+
+
+def _origins(module: Any, sizes: Sequence[Tuple[str, Sequence[int], Sequence[int]]]) -> Iterator[Origin]:
+    """The tensors of sizes that do not fit, each with its layer, and behind it the layers around that."""
     modules_by_path = dict(named_modules(module))
-    for key, shape, here in sizes[:MOST_SIZES]:
+    for key, shape, here in sizes:
         path = key.rpartition(".")[0].split(".") if "." in key else []
         around = [modules_by_path.get(".".join(path[:count])) for count in range(len(path), -1, -1)]
         layers = [None if part is None else part.__dict__.get(LAYER) for part in around]
-        found.origins.append(Origin(key, None, list(shape), list(here), layers[0]))
-        found.origins += [Origin("", None, [], [], layer) for layer in layers[1:] if layer is not None]
-    return found
+        yield Origin(key, None, list(shape), list(here), layers[0])
+        yield from (Origin("", None, [], [], layer) for layer in layers[1:] if layer is not None)
 
 
 def _file_of(state: Any) -> str:

@@ -6,7 +6,7 @@ There is no table of names: what makes the most keys fit is found in the keys th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 from typing import Counter as Counted
 
 from ...protocol import KeyChange
@@ -55,9 +55,13 @@ def _change(there: Mapping[str, Shape], here: Mapping[str, Shape]) -> Optional[K
     moved = [(key, changed(key, best)) for key in unexpected if changed(key, best) in here]
     if len([old for old, new in moved if there[old] == here[new]]) < LEAST_SHARE * len(moved):
         return None
-    best.all_there = all(key.startswith(best.there) for key in there) and not any(key.startswith(best.there) for key in here)
-    best.all_here = all(key.startswith(best.here) for key in here) and not any(key.startswith(best.here) for key in there)
+    best.all_there, best.all_here = _only_in(best.there, there, here), _only_in(best.here, here, there)
     return best
+
+
+def _only_in(prefix: str, keys: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether all of these keys begin so, and none of the others."""
+    return all(key.startswith(prefix) for key in keys) and not any(key.startswith(prefix) for key in others)
 
 
 def _prefixes(unexpected: Sequence[str], missing: Sequence[str]) -> List[KeyChange]:

@@ -7,6 +7,8 @@ import linecache
 import re
 from typing import Any, Dict, List, Optional
 
+from ...stated.syntax_trees import program_of
+
 _INDEX = re.compile(r"\[(\d+)\]|\['([^']*)'\]|\.(\w+)")
 
 
@@ -15,10 +17,7 @@ def output_names(cls: type) -> Dict[str, str]:
     code = getattr(getattr(cls, "forward", None), "__code__", None)
     if code is None:
         return {}
-    try:
-        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
-    except (SyntaxError, ValueError):
-        return {}
+    tree = program_of("".join(linecache.getlines(code.co_filename)))
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _first_line(node) == code.co_firstlineno:
             return _of_returns([each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None])

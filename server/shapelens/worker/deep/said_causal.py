@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ...dependences import CausalClaim
 from ...protocol import FileSpan
+from ...stated.syntax_trees import program_of
 from ..trace.module_memory import parts_of
 
 _CAUSAL = re.compile(r"(?<!non)(?<!non_)causal(?!ity|_?lang|_?lm\b)", re.IGNORECASE)
@@ -29,10 +30,7 @@ def said_by_modules(model: Any) -> Optional[CausalClaim]:
 
 def said_by_text(file: str, text: str, model: str) -> Optional[CausalClaim]:
     """Each next token comes from the last step, or the targets are a step ahead: `x[:, :-1]`, `x[:, 1:]`; `d[i:i+n]`, `d[i+1:i+1+n]`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
+    tree = program_of(text)
     scopes = list(_scopes(tree, model))
     for scope in scopes:
         last = _next_token(scope)

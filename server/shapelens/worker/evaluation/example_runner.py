@@ -239,11 +239,7 @@ class ExampleRunner:
         self.recorder.seen = held
         layers: List[LayerSeen] = found.calls.layers(first, lambda number, seen: named_calls(number, others, sizes, seen))
         name_remarks(found.remarks, [other.remarks for other in others], sizes)
-        for given, *same_given in zip(found.refused, *[other.refused for other in others]) if others else ():
-            for number, (value, *same) in enumerate(zip(given, *same_given)):
-                shapes = [part.shape for part in [value] + same]
-                if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
-                    given[number] = replace(value, named=list(name_shape(shapes, sizes)))
+        _name_refused(found.refused, [other.refused for other in others], sizes)
         trace.observations = [item for item in trace.observations if item.example != index] + observations
         trace.layers[first : first + len(layers)] = layers
         count = len(trace.layers)
@@ -331,3 +327,12 @@ def _measure(model: Any, example: ExampleRun) -> None:
 def _of_layer(value: Value, first: int) -> Value:
     """A value whose layer, if it is one, is counted from the first layer of its example."""
     return value if value.layer is None else value_of(("layer", value.layer + first))
+
+
+def _name_refused(refused: List[List[Value]], others: List[List[List[Value]]], sizes: List[Sizes]) -> None:
+    """Give names to the dims of what was refused, by what other sizes gave."""
+    for given, *same_given in zip(refused, *others) if others else ():
+        for number, (value, *same) in enumerate(zip(given, *same_given)):
+            shapes = [part.shape for part in [value] + same]
+            if all(shape is not None and len(shape) == len(value.shape or []) for shape in shapes):
+                given[number] = replace(value, named=list(name_shape(shapes, sizes)))

@@ -6,6 +6,8 @@ import ast
 import sys
 from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
+from ...stated.syntax_trees import dotted
+
 _READ = "shapelens_imports"  # an attribute of statements: what was read of them
 MOST_STEPS = 16  # that a name is followed
 
@@ -26,9 +28,9 @@ class Imports:
             for node in imports:
                 self._add_plain(node) if isinstance(node, ast.Import) else self._add(node)
         for _, named in read if self._outermost else ():
-            for dotted in named:
-                if dotted.partition(".")[0] in self._outermost:
-                    (self._dotted if "." in dotted else self.whole).add(dotted)
+            for name in named:
+                if name.partition(".")[0] in self._outermost:
+                    (self._dotted if "." in name else self.whole).add(name)
 
     def _add_plain(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -85,9 +87,9 @@ def _read(statement: ast.stmt) -> Tuple[List[Union[ast.Import, ast.ImportFrom]],
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             imports.append(node)
             continue
-        dotted = _dotted(node)
-        if dotted:
-            named.add(dotted)
+        path = dotted(node)
+        if path:
+            named.add(path)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             todo += [node.args, *node.decorator_list, *([node.returns] if node.returns is not None else [])]
         else:
@@ -96,18 +98,9 @@ def _read(statement: ast.stmt) -> Tuple[List[Union[ast.Import, ast.ImportFrom]],
     return imports, named
 
 
-def _dotted(node: ast.AST) -> str:
-    """`a.b.c` as a text; "" for what does not begin with a name."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _in_module(dotted: str) -> Tuple[str, str]:
+def _in_module(path: str) -> Tuple[str, str]:
     """The innermost module of `a.b.c`, and the name that is taken from it."""
-    source, name = dotted.rpartition(".")[::2]
+    source, name = path.rpartition(".")[::2]
     while "." in source and source not in sys.modules:
         source, name = source.rpartition(".")[::2]
     return source, name

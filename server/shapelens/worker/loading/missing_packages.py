@@ -16,6 +16,7 @@ import sys
 from types import FrameType, ModuleType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from ...stated.syntax_trees import names_in, program_of
 from ..locations import TORCH, WORKER
 from ..unknown.stand_ins import StandInModule
 
@@ -122,18 +123,13 @@ class MissingFinder(importlib.abc.MetaPathFinder):
 
 def guarded_lines(text: str, failures: Set[str] = EXPECT_FAILURE) -> List[Tuple[int, int]]:
     """The lines (first, last) of the bodies of `try` statements, and of `suppress` blocks, that expect one of `failures`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
+    tree = program_of(text)
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(handler.type is None or _names(handler.type) & failures for handler in node.handlers):
+        if isinstance(node, ast.Try) and any(
+            handler.type is None or failures.intersection(names_in(handler.type)) for handler in node.handlers
+        ):
             found.append((node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno))
         elif isinstance(node, ast.With) and any("suppress" in ast.dump(item.context_expr) for item in node.items):
             found.append((node.lineno, node.end_lineno or node.lineno))
     return found
-
-
-def _names(node: ast.expr) -> Set[str]:
-    return {part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))}

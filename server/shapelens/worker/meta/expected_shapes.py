@@ -41,7 +41,7 @@ COMPARE = _words("eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__ gr
 MATMUL = _words("matmul mm bmm mv dot __matmul__ addmm baddbmm addbmm")
 REDUCE = _words("sum mean prod amax amin norm logsumexp argmax argmin all any std var nanmean nansum count_nonzero")
 MOST_UNKNOWN = 2  # sizes of one stand-in: torch counts its bytes in 64 bits
-TWO = _words("max min median mode kthvalue topk sort cummax cummin std_mean var_mean")
+TWO = _words("max min median mode kthvalue std_mean var_mean")
 
 _POOLING = re.compile(r"(?:adaptive_|lp_|fractional_)?(?:max|avg|lp)?_?(?:un)?pool(\d)d")
 _POOLING_LAYER = re.compile(r"(?:Adaptive|LP|Fractional)?(?:Max|Avg)?(?:Un)?[pP]ool(\d)d")
@@ -54,16 +54,12 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
     if not tensors:
         return None
     first = list(tensors[0].shape)
-    if name in SAME or name == "scaled_dot_product_attention":
-        return [first[:-1] + list(tensors[2].shape[-1:])] if name.startswith("scaled") and len(tensors) > 2 else [first]
-    if name in BINARY or name in COMPARE:
-        return [broadcast([tensor.shape for tensor in tensors])]
     if name in MATMUL or name == "linear":
         if not all(isinstance(factor, Tensor) for factor in args[: 3 if "add" in name else 2]):
             return None  # Of a product with something unknown not even the number of dims is known.
         left, right = factors(name, tensors) if len(tensors) > 1 else (tensors[0],) * 2
         return [_product(left, right.t() if name == "linear" and right.dim() == 2 else right)]
-    if name.endswith("_loss") or name in ("cross_entropy", "binary_cross_entropy", "kl_div", "binary_cross_entropy_with_logits"):
+    if name.endswith(LOSSES):
         return [[] if kwargs.get("reduction", "mean") != "none" else first]
     found = _POOLING.match(name.replace("lp_", ""))
     if found:
@@ -74,11 +70,6 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
             return _BY_NAME[name](tensors, args, kwargs)
         except (IndexError, TypeError, ValueError, KeyError, AttributeError):
             return None  # Arguments that the function does not take.
-    if name in REDUCE:
-        return _reduced(first, args, kwargs)
-    if name in TWO and len(args) > 1:
-        one: List[Shape] = [[None] * len(first)] if name in ("topk", "sort", "cummax", "cummin") else _reduced(first, args, kwargs)
-        return one * 2
     return None
 
 
@@ -210,13 +201,25 @@ def _one_more(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
     return [[None] * (tensors[0].dim() + 1)]
 
 
-def _reduced(own: List[int], args: Args, kwargs: Kwargs) -> List[Shape]:
+def _reduced(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
     dims = argument(args, kwargs, 1, "dim", "axis")
     if dims is None:
         return [[]]
     count = len(dims) if isinstance(dims, (tuple, list)) else 1
     keeps = argument(args, kwargs, 2, "keepdim", "keepdims", default=False)
-    return [[None] * (len(own) if keeps is True else max(len(own) - count, 0))]
+    return [[None] * (tensors[0].dim() if keeps is True else max(tensors[0].dim() - count, 0))]
+
+
+def _attended(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
+    return [[*tensors[0].shape[:-1], *tensors[2 if len(tensors) > 2 else 0].shape[-1:]]]
+
+
+def _reduced_twice(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
+    return _reduced(tensors, args, kwargs) * 2 if len(args) > 1 else None
+
+
+def _same_rank_twice(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
+    return _same_rank(tensors, args, kwargs) * 2 if len(args) > 1 else None
 
 
 def _split(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
@@ -289,6 +292,12 @@ def _indexed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List
 
 
 _BY_NAME: Dict[str, Callable[[List[Tensor], Args, Kwargs], Optional[List[Shape]]]] = {
+    **dict.fromkeys(TWO, _reduced_twice),
+    **dict.fromkeys(("topk", "sort", "cummax", "cummin"), _same_rank_twice),
+    **dict.fromkeys(REDUCE, _reduced),
+    **dict.fromkeys(BINARY | COMPARE, lambda tensors, args, kwargs: [broadcast([tensor.shape for tensor in tensors])]),
+    **dict.fromkeys(SAME, lambda tensors, args, kwargs: [list(tensors[0].shape)]),
+    "scaled_dot_product_attention": _attended,
     **dict.fromkeys(("view", "reshape"), _viewed),
     **dict.fromkeys(("cat", "concat", "concatenate"), _joined),
     "stack": _stacked,

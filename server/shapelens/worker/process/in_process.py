@@ -5,7 +5,6 @@ The server replaces the process when a run hangs, exits or crashes. What user co
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
 from ...protocol import MOST_STARVED, Cancel, Finished, Preload, Replace, Run, Stop, encode
+from ...stated.syntax_trees import program_of
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT
 from ..loading.import_graph import Imports
@@ -146,10 +146,7 @@ def _imports_as_much(run: Run, file: str, packages: Set[str]) -> bool:
 
 
 def _packages(text: str) -> Set[str]:
-    try:
-        return Imports(ast.parse(text), "", False).packages()
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
+    return Imports(program_of(text), "", False).packages()
 
 
 def _texts(run: Run, project: Dict[str, str]) -> Iterator[str]:

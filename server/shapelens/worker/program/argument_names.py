@@ -14,10 +14,10 @@ MOST_LISTS = 8
 
 # Each fits the words of a name (`words_of`) as a whole.
 STEERS = re.compile(
-    r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|grad_scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang|input_lang|output_lang"
+    r"(.*_)?(optim|optimi[sz]ers?|opt|scheduler|lr_sched\w*|schedule|scaler|writer|logger|log|pbar|bar|progress|tokeni[sz]er|vocab|vocabulary|word2id?x|word2index|stoi|itos|word_to_idx|word_to_ix|lang"
     r"|args|opts|hparams|params|cfg|config|conf|settings|callbacks?|accelerator|fabric|trainer|engine|evaluator|wandb|run|path|paths|dir|folder|file|filename"
-    r"|filepath|fname|name|title|save_\w+|output_dir|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
-    r"|amp|use_amp|fp16|signum|processor|feature_extractor|image_processor|collator|state_dict|generator_seed|summary|tb|exp|experiment|metric_logger|lr_scheduler)(_(src|tgt|source|target)|_?\d)?"
+    r"|filepath|fname|name|title|save_\w+|ckpt|checkpoint|meter|metrics?|early_stopp\w+|timer|history|print_\w+|env|ax|fig|plot"
+    r"|amp|fp16|signum|processor|feature_extractor|collator|state_dict|generator_seed|summary|tb|exp|experiment)(_(src|tgt|source|target)|_?\d)?"
 )
 LOADER = re.compile(
     r"(.*_)?(loaders?|dataloaders?|data_loaders?|iterator|iter|dl|batches|dataset|data_iter|generator|ds|set)(_?\d)?"

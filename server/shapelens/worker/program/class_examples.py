@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 import torch
 
 from ...protocol import ExampleRequest
+from ...stated.syntax_trees import expression_of
 from ..evaluation.dtype_names import BY_NAME
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import compile_expression, evaluate
@@ -48,10 +49,7 @@ def class_of(runner: ExampleRunner, target: str) -> Any:
 
 def taken_apart(runner: ExampleRunner, request: ExampleRequest) -> Optional[ClassExample]:
     """The parts of an example; None where it is not the call of a model with arguments by position."""
-    try:
-        tree = ast.parse(request.expression.strip(), mode="eval").body
-    except SyntaxError:
-        return None
+    tree = expression_of(request.expression.strip())
     if not isinstance(tree, ast.Call) or tree.keywords or not isinstance(tree.func, (ast.Call, ast.Name)):
         return None
     output: List[Any] = []

@@ -18,9 +18,10 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Seq
 import torch
 
 from ...protocol import Value
+from ...stated.syntax_trees import dotted, last_name
 from ..evaluation.dtype_names import BY_NAME
 from ..search.code.data_flow import Follower
-from ..search.code.sources import Index, dotted, function_node, index_of, is_torch, methods
+from ..search.code.sources import Index, function_node, index_of, is_torch, methods
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import Form
@@ -192,11 +193,15 @@ class FunctionArguments:
 
     def _is_one_of_a_batch(self, name: str) -> bool:
         """Whether a parameter is made a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
-        return any(_called(call) == "unsqueeze" and [ast.unparse(each) for each in call.args] == ["0"] for call in self._calls_around(name))
+        return any(
+            last_name(call.func) == "unsqueeze" and [ast.unparse(each) for each in call.args] == ["0"] for call in self._calls_around(name)
+        )
 
     def _is_made_tensor(self, name: str) -> bool:
         """Whether a parameter is an array, or a table of numbers, that becomes a tensor: `torch.FloatTensor(state)`."""
-        return any(_called(call) in _TENSORS_OF and isinstance(call.args[0], ast.Name) for call in self._calls_around(name) if call.args)
+        return any(
+            last_name(call.func) in _TENSORS_OF and isinstance(call.args[0], ast.Name) for call in self._calls_around(name) if call.args
+        )
 
     def _calls_around(self, name: str) -> Iterator[ast.Call]:
         """The calls in the statements that read a parameter which are given it, or a method of what is made of it."""
@@ -227,7 +232,7 @@ class FunctionArguments:
         for node in index.loads.get(name, ()):
             star = index.parents.get(node)
             call = index.parents.get(star) if isinstance(star, ast.Starred) else None
-            if isinstance(call, ast.Call) and _called(call) == "zip":
+            if isinstance(call, ast.Call) and last_name(call.func) == "zip":
                 assigned = call
                 while isinstance(index.parents.get(assigned), ast.Call):
                     assigned = index.parents[assigned]  # type: ignore[assignment]
@@ -247,7 +252,7 @@ class FunctionArguments:
                 around = index.parents.get(around)
             if not isinstance(around, ast.Call):
                 return False
-            called = names.get((dotted(around.func) or "").partition(".")[0])
+            called = names.get(dotted(around.func).partition(".")[0])
             if is_torch(called) or _is_module_of_torch(called):
                 return False
         return True
@@ -294,15 +299,15 @@ class FunctionArguments:
             inner: ast.AST = load
             parent = index.parents.get(inner)
             counted = False
-            while isinstance(parent, ast.Call) and _called(parent) in _AROUND_LOADERS and inner in parent.args:
-                counted = counted or _called(parent) == "enumerate"
+            while isinstance(parent, ast.Call) and last_name(parent.func) in _AROUND_LOADERS and inner in parent.args:
+                counted = counted or last_name(parent.func) == "enumerate"
                 inner, parent = parent, index.parents.get(parent)
             if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is inner:
                 target = parent.target
                 if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
                     target = target.elts[1]
                 return self._parts_of_items(function, index, name, load, target)
-            if isinstance(parent, ast.Call) and _called(parent) == "next" and isinstance(index.parents.get(parent), ast.Assign):
+            if isinstance(parent, ast.Call) and last_name(parent.func) == "next" and isinstance(index.parents.get(parent), ast.Assign):
                 assigned = index.parents[parent]
                 assert isinstance(assigned, ast.Assign)
                 return self._parts_of_items(function, index, name, load, assigned.targets[0])
@@ -314,8 +319,8 @@ class FunctionArguments:
         for stored in index.stored.get(name, ()):
             statement = index.parents.get(stored)
             call = statement.value if isinstance(statement, ast.Assign) and stored.lineno < load.lineno else None
-            if isinstance(call, ast.Call) and inspect.isgeneratorfunction(names.get(_called(call))):
-                found = target_of_items(names[_called(call)], target)
+            if isinstance(call, ast.Call) and inspect.isgeneratorfunction(names.get(last_name(call.func))):
+                found = target_of_items(names[last_name(call.func)], target)
                 return parts_of_target(function, found, self._models()) if found is not None else None
         return parts_of_target(function, target, self._models())
 
@@ -329,7 +334,7 @@ class FunctionArguments:
             yield self._function, index, load
             parent = index.parents.get(load)
             if self._is_constructor and isinstance(parent, ast.Assign) and parent.value is load:
-                kept += [dotted(target) or "" for target in parent.targets]
+                kept += [dotted(target) for target in parent.targets]
         for function, node in methods(self._cls) if kept and self._cls is not None else ():
             yield from ((function, index_of(node), load) for attribute in kept for load in index_of(node).loads.get(attribute, ()))
 
@@ -395,10 +400,6 @@ def _has_no_tensors(uses: Uses) -> bool:
 
 def _is_of_tensors(name: str) -> bool:
     return hasattr(torch.Tensor, name) or name in ("items", "keys", "values")
-
-
-def _called(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def _is_written(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:

@@ -18,6 +18,7 @@ import ast
 import copy
 from typing import Any, List, Optional, Set
 
+from ...stated.syntax_trees import last_name, names_in
 from .device_choices import assume_accelerators
 from .expressions import ExpressionRewriter
 from .package_checks import assume_package
@@ -275,7 +276,7 @@ class Rewriter(ExpressionRewriter):
     def _assigned(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """The value of a target, with a report; what the target itself reads reports as well."""
         size = is_size(value, self.sizes)
-        name = target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+        name = last_name(target) or ast.unparse(target)
         place = place_of(target)
         value = self.visit(value)
         self._inside_target(target)
@@ -302,7 +303,7 @@ class Rewriter(ExpressionRewriter):
         """A report that reads an attribute or subscript that was just assigned to."""
         again = copy.deepcopy(target)
         again.ctx = ast.Load()
-        name = target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+        name = last_name(target) or ast.unparse(target)
         self.sites.append(Site(place_of(target), "assign", name, ".".join(self.qualified), place_of(statement), size=size))
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         call = self._call(READ, [ast.Constant(len(self.sites) - 1), ast.Lambda(nothing, again)], place_of(statement))
@@ -319,10 +320,7 @@ def may_be_plain(body: List[ast.stmt]) -> bool:
 
 def _words(decorator: ast.expr) -> Set[str]:
     """The names in what a decorator calls: {"numba", "jit"} of `@numba.jit(parallel=True)`."""
-    function = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return {
-        part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(function) if isinstance(part, (ast.Name, ast.Attribute))
-    }
+    return set(names_in(decorator.func if isinstance(decorator, ast.Call) else decorator))
 
 
 def _computes(target: ast.Name, value: ast.expr) -> bool:
@@ -356,8 +354,6 @@ def _without_files(test: ast.expr) -> ast.expr:
     """An expression that code relies on, in which each file that is asked for is there: `os.path.exists(path)` is made, not looked at."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         test.values = [_without_files(part) for part in test.values]
-    elif isinstance(test, ast.Call):
-        name = test.func.attr if isinstance(test.func, ast.Attribute) else test.func.id if isinstance(test.func, ast.Name) else ""
-        if name in _ASKS_FOR_FILES:
-            return ast.copy_location(ast.BoolOp(ast.Or(), [test, ast.copy_location(ast.Constant(True), test)]), test)
+    elif isinstance(test, ast.Call) and last_name(test.func) in _ASKS_FOR_FILES:
+        return ast.copy_location(ast.BoolOp(ast.Or(), [test, ast.copy_location(ast.Constant(True), test)]), test)
     return test

@@ -15,6 +15,7 @@ import torch
 
 from ...protocol import Alternative, FileSpan, Known, Mismatch, Search
 from ...python_sources import DOCUMENTATION
+from ...stated.syntax_trees import expression_of
 from ..calls.module_calls import Mistake
 from ..evaluation.expression import package_of
 from ..sandbox.limits import TooLong
@@ -545,10 +546,7 @@ def _may_be_old(way: WayToBuild) -> bool:
 
 def _count_of(arguments: str) -> int:
     """How many arguments a call is given."""
-    try:
-        call = ast.parse("f(%s)" % arguments, mode="eval").body
-    except SyntaxError:
-        return 0
+    call = expression_of("f(%s)" % arguments)
     return len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
 
 

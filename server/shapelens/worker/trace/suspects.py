@@ -54,9 +54,7 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
         is_left_out = is_full and (node.site < 0 or recorder.span_of(node.site) not in recorder.failed)
         if not is_left_out and place not in places and _decides(node) and (node.layer is None or node.layer != ignore):
             places.add(place)
-            shape = known_sizes(node.parents[0][1]) if node.parents else []
-            span = recorder.span_of(node.site) if node.site >= 0 else None
-            found.append(Suspect(node.operation, span, shape, known_sizes(node.result), node.layer, behind=behind))
+            found.append(_suspect(node, recorder, behind))
         if not is_full and node.owner is not None and (OWNED, node.owner) not in places:
             places.add((OWNED, node.owner))
             found.append(Suspect("", None, [], list(node.result), node.owner, behind=behind))
@@ -66,6 +64,12 @@ def suspects_of(tensors: Iterable[torch.Tensor], recorder: Recorder, ignore: Opt
                 known.add(id(parent))
                 waiting.append((parent, behind))
     return found
+
+
+def _suspect(node: Derivation, recorder: Recorder, behind: bool) -> Suspect:
+    shape = known_sizes(node.parents[0][1]) if node.parents else []
+    span = recorder.span_of(node.site) if node.site >= 0 else None
+    return Suspect(node.operation, span, shape, known_sizes(node.result), node.layer, behind=behind)
 
 
 def _decides(node: Derivation) -> bool:

@@ -209,7 +209,6 @@ MODULES = {
     "PeftModel",
     "ModelMixin",
     "BaseModule",
-    "BaseModel3D",
     "MessagePassing",
 }
 

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 import torch
 
+from ....stated.syntax_trees import last_name
 from ...sandbox.limits import TooLong
 from ..candidates.build_plans import parameter_of, unset_sizes, uses_of
 from ..candidates.configs import READS_BOTH_WAYS
@@ -19,7 +20,7 @@ from ..code.settings_branches import branches_by_settings, values_into
 from ..code.sources import methods
 from ..code.uses import Uses
 from ..evidence import BuildPlan, sizes_in, with_sizes
-from .expression_edit import Draft, EditableArgument, called, prefixes_in
+from .expression_edit import Draft, EditableArgument, prefixes_in
 from .failure_site import names_read
 from .preconditions import NO_VALUE, texts_in_message, unequal_widths, values_that_pass
 from .replacements import FailedConstruction
@@ -167,7 +168,7 @@ class _Adjusting(FailedConstruction):
                     yield EditableArgument(self.draft, part, name)
         elif not isinstance(holder, (torch.nn.Module, type, dict)):
             for argument in self.draft.arguments():
-                if isinstance(argument.value, ast.Call) and called(argument.value) == type(holder).__name__:
+                if isinstance(argument.value, ast.Call) and last_name(argument.value.func) == type(holder).__name__:
                     yield argument
 
     def _missing_part(self) -> Iterator[Proposal]:
@@ -182,12 +183,12 @@ class _Adjusting(FailedConstruction):
         if re.search(NOT_A_DICT, self.message):
             for argument in self.draft.arguments():
                 value = argument.value
-                if isinstance(value, ast.Call) and called(value) == "SimpleNamespace":
+                if isinstance(value, ast.Call) and last_name(value.func) == "SimpleNamespace":
                     yield argument, self.draft.template_of(value).replace("SimpleNamespace", READS_BOTH_WAYS, 1)
         if re.search(r"must be a mapping, not.*SimpleNamespace|'dict' object has no attribute", self.message):
             for argument in self.draft.arguments():
                 value = argument.value
-                if isinstance(value, ast.Call) and called(value) == "SimpleNamespace":
+                if isinstance(value, ast.Call) and last_name(value.func) == "SimpleNamespace":
                     yield argument, "dict" + self.draft.template_of(value)[len("SimpleNamespace") :]
                 elif isinstance(value, ast.Dict):
                     yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
@@ -201,7 +202,7 @@ class _Adjusting(FailedConstruction):
         for argument in self.draft.arguments():
             value, is_made = argument.value, False
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Call):
-                is_made = called(value.func) == "type"
+                is_made = last_name(value.func.func) == "type"
             is_plain = argument.text in (identity + "()", with_weight + "()")
             if isinstance(self.error, StopIteration) and (is_plain or is_made) and identity in (argument.text or ""):
                 yield argument, (argument.text or "").replace(identity, with_weight)
@@ -233,7 +234,7 @@ class _Adjusting(FailedConstruction):
             return
         for argument in self.draft.arguments():
             value = argument.value
-            if isinstance(value, ast.Call) and called(value) == match[1] == type(there).__name__:
+            if isinstance(value, ast.Call) and last_name(value.func) == match[1] == type(there).__name__:
                 uses = uses_of(self.owner(argument) or self.cls, argument.name)
                 if uses is not None:
                     uses.part(match[2])
@@ -242,7 +243,9 @@ class _Adjusting(FailedConstruction):
 
     def _holders(self, kind: str) -> List[ast.AST]:
         """The objects in the draft of which one misses an attribute: those that hold what the object at hand holds."""
-        made = [call for call in self.draft.calls() if called(call) == kind or (kind == "Config" and isinstance(call.func, ast.Call))]
+        made = [
+            call for call in self.draft.calls() if last_name(call.func) == kind or (kind == "Config" and isinstance(call.func, ast.Call))
+        ]
         there = getattr(self.error, "obj", None)  # Python 3.10
         if there is not None:
             held = set(there if isinstance(there, dict) else vars(there))

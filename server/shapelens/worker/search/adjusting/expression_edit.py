@@ -7,6 +7,7 @@ import copy
 import re
 from typing import Dict, Iterator, List, Optional
 
+from ....stated.syntax_trees import keyword, last_name
 from ..evidence import BuildPlan, sizes_in
 
 _PLACE = re.compile("⟨([^⟩]*)⟩")
@@ -28,7 +29,7 @@ class EditableArgument:
         if isinstance(self.holder, ast.Call):
             if self.position is not None:
                 return self.holder.args[self.position]
-            return next((keyword.value for keyword in self.holder.keywords if keyword.arg == self.name), None)
+            return keyword(self.holder, self.name)
         assert isinstance(self.holder, ast.Dict)
         for key, value in zip(self.holder.keys, self.holder.values):
             if isinstance(key, ast.Constant) and key.value == self.name:
@@ -45,7 +46,7 @@ class EditableArgument:
         """The construction with another value for this argument; `sizes` are those of new places."""
         draft, holder = self.draft.copy_with(self.holder)
         value = draft.parse(template)
-        if isinstance(holder, ast.Call) and called(holder) == "SimpleNamespace":
+        if isinstance(holder, ast.Call) and last_name(holder.func) == "SimpleNamespace":
             for same in draft.calls("SimpleNamespace"):  # The items of a list are alike, and stay so.
                 if same is not holder and ast.dump(same) == ast.dump(holder):
                     _give(same, self.name, value)
@@ -103,7 +104,7 @@ class Draft:
     def calls(self, name: str = "") -> List[ast.Call]:
         """The calls in the draft, outermost first; those of what is called `name`, if that is given."""
         found = [part for part in ast.walk(self.tree) if isinstance(part, ast.Call)]
-        return [call for call in found if not name or called(call) == name]
+        return [call for call in found if not name or last_name(call.func) == name]
 
     def arguments(self) -> Iterator[EditableArgument]:
         """All arguments and entries, outermost first."""
@@ -131,11 +132,6 @@ def _give(call: ast.Call, name: str, value: ast.expr) -> None:
         given.value = value
     else:
         call.keywords.append(ast.keyword(name, value))
-
-
-def called(call: ast.Call) -> str:
-    """The last part of what a call calls."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def prefixes_in(tree: ast.Module) -> List[str]:

@@ -8,12 +8,13 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 import torch
 
+from ....stated.syntax_trees import dotted, last_name
 from ...locations import WORKER
 from ...sandbox.exceptions import traceback_of
 from ..code.callees import parameters_of
-from ..code.sources import dotted, function_at, function_node, index_of, initialiser
+from ..code.sources import function_at, function_node, index_of, initialiser
 from ..trials.trial import RefusedInput
-from .expression_edit import Draft, EditableArgument, called
+from .expression_edit import Draft, EditableArgument
 
 DEEPEST = 12
 MOST_STEPS = 300  # of one expression: where many names depend on many, the ways back are without number
@@ -193,7 +194,7 @@ class FailureSite:
         """The expression that the caller passes as a parameter."""
         names = {level.code.co_name, type(level.owner).__name__}
         for call in ast.walk(caller.statement):
-            if isinstance(call, ast.Call) and (called(call) in names or self._builds(call, level, caller)):
+            if isinstance(call, ast.Call) and (last_name(call.func) in names or self._builds(call, level, caller)):
                 for keyword in call.keywords:
                     if keyword.arg == name:
                         return keyword.value
@@ -237,7 +238,7 @@ def _sources(stored: ast.AST, parents: Dict[ast.AST, ast.AST]) -> Iterator[ast.e
         yield parent.value
     elif isinstance(parent, (ast.For, ast.comprehension)):
         walked = parent.iter
-        if isinstance(walked, ast.Call) and called(walked) == "zip" and 0 <= place < len(walked.args):
+        if isinstance(walked, ast.Call) and last_name(walked.func) == "zip" and 0 <= place < len(walked.args):
             walked = walked.args[place]
         yield walked
 

@@ -13,6 +13,7 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
+from ....stated.syntax_trees import expression_of, last_name
 from ..code.sources import function_of
 
 EMPTY = inspect.Parameter.empty
@@ -134,11 +135,8 @@ def _tuple(items: List[AnnotatedKind], open_end: bool) -> AnnotatedKind:
 
 def _of_text(text: str, function: Any, depth: int) -> AnnotatedKind:
     """An annotation that is a string, as all are with `from __future__ import annotations`."""
-    try:
-        tree: ast.expr = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return NOTHING
-    return _of_node(tree, function, depth)
+    tree = expression_of(text.strip())
+    return NOTHING if tree is None else _of_node(tree, function, depth)
 
 
 def _of_node(node: ast.expr, function: Any, depth: int) -> AnnotatedKind:
@@ -164,7 +162,7 @@ def _of_node(node: ast.expr, function: Any, depth: int) -> AnnotatedKind:
     if isinstance(node, ast.Subscript):
         last = node.value
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
+        name = last_name(last)
         parts = [_of_node(part, function, depth + 1) for part in inner if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
         if name == "Optional" and parts:
             return _union(parts + [AnnotatedKind("", optional=True)])
@@ -174,5 +172,4 @@ def _of_node(node: ast.expr, function: Any, depth: int) -> AnnotatedKind:
             return _tuple(parts, len(parts) < len(inner))
         if BY_NAME.get(name) == "list":
             return AnnotatedKind("list", item=parts[0] if parts else None)
-    name = last.attr if isinstance(last, ast.Attribute) else getattr(last, "id", "")
-    return AnnotatedKind(BY_NAME.get(name, ""))
+    return AnnotatedKind(BY_NAME.get(last_name(last), ""))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 
+from ....stated.syntax_trees import names_in
 from ..code.sources import is_torch, methods
 from ..code.uses import Uses
 from .annotated_kinds import NOTHING, AnnotatedKind, annotated_kind
@@ -28,6 +28,7 @@ BLOCKS = {"blocks", "layers", "module", "cell", "unit", "attention", "attn", "ml
 MODULES = {"backbone", "encoder", "decoder", "model", "net", "network", "extractor", "trunk", "teacher", "student"}  # by their names
 FLAT = ("Linear", "LayerNorm", "Embedding", "LSTM", "GRU", "MultiheadAttention")
 POWER_OF_TWO = 64  # the size of a picture, most often
+NO_PRIOR = Prior("", None)  # of a name that says nothing
 Build = Callable[[type, str, int], Optional[str]]
 
 
@@ -58,14 +59,13 @@ class ParameterValues:
         kind = self._kind(name, asked, uses)
         prior = self._prior(name, uses, kind)
         label = prefix + name
+        found: List[str] = []
         if is_space(asked.cls, name):
             of_pictures = any(RANKED.match(used) for used in _mentioned(self.cls))
             found = spaces(asked.cls, label, self.scope, self.size, of_pictures=of_pictures)
-            if found:
-                return found
-        records = self._records(kind, asked, uses, label, depth)
-        if records:
-            return records
+        found = found or self._records(kind, asked, uses, label, depth)
+        if found:
+            return found
         if kind == "choice" and asked.choices:
             return [repr(choice) for choice in asked.choices if choice is not None][:4]
         if kind == "enum" and asked.cls is not None:
@@ -73,7 +73,7 @@ class ParameterValues:
         if kind == "text":
             return self._texts(name, uses, prior)
         if kind == "bool":
-            return ["True", "False"] if prior is not None and prior.value is True else ["False", "True"]
+            return ["True", "False"] if prior.value is True else ["False", "True"]
         if kind == "list":
             return self._lists(name, asked, uses, prior, label, depth)
         if kind == "class":
@@ -152,7 +152,7 @@ class ParameterValues:
                 return found
         return None
 
-    def _prior(self, name: str, uses: Uses, kind: str) -> Optional[Prior]:
+    def _prior(self, name: str, uses: Uses, kind: str) -> Prior:
         for own in [name] + uses.roles:
             prior = prior_of(own, kind in ("int", "float"))
             if prior is not None and prior.role == "image" and not self.is_whole:
@@ -161,61 +161,53 @@ class ParameterValues:
                 if prior.role == "channels" and self.is_whole and own == name and set(words(name)) <= {"num", "channels"}:
                     roles = {known.role for known in map(prior_of, uses.roles) if known is not None}
                     if "in" in roles and "out" not in roles:
-                        return prior_of("in_channels")  # `UNet(n_channels, n_classes)`: those of the picture.
+                        return prior_of("in_channels") or prior  # `UNet(n_channels, n_classes)`: those of the picture.
                 if prior.role == "in" and prior.value == 3 and not self.is_whole:
                     return Prior("int", 32, prior.items, "in")
                 if prior.role == "out" and "channels" in words(own) and not self.is_whole:
                     return Prior("int", 64, prior.items, "out")
                 return prior
-        return None
+        return NO_PRIOR
 
     # --- each kind ---
 
-    def _numbers(self, kind: str, uses: Uses, prior: Optional[Prior], label: str, asked: AnnotatedKind) -> List[str]:
+    def _numbers(self, kind: str, uses: Uses, prior: Prior, label: str, asked: AnnotatedKind) -> List[str]:
         numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
         if kind == "float":
-            value = prior.value if prior is not None and prior.kind in ("float", "int") else 1.0
+            value = prior.value if prior.kind in ("float", "int") else 1.0
             return [repr(float(value))]
-        if kind in ("number", "") and prior is not None and prior.kind == "float":
+        if kind in ("number", "") and prior.kind == "float":
             return [repr(prior.value)]
-        if prior is not None and prior.kind == "shape" and kind != "int":
+        if prior.kind == "shape" and kind != "int":
             return self._tuple_of(list(prior.value), label)
-        if prior is not None and prior.kind == "text" and kind in ("", "text"):
+        if prior.kind in ("text", "bool") and kind in ("", prior.kind):
             return [repr(prior.value)]
-        if prior is not None and prior.kind == "bool" and kind in ("", "bool"):
-            return [repr(prior.value)]
-        value = prior.value if prior is not None and prior.kind in ("int", "image") else None
+        value = prior.value if prior.kind in ("int", "image") else None
         if uses.is_power_of_two and (value is None or value & (value - 1)):
             value = POWER_OF_TWO
         if numbers and value not in numbers and (value is None or len(numbers) > 1):
             value = 2 if 2 in numbers else numbers[0]  # Of ranks, that of pictures.
         if value is None:
-            value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or prior is None else 4
+            value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or not prior.kind else 4
         found = [self.size(label, value)]
-        if asked.kind in ("", "list") and prior is not None and prior.kind == "image":
+        if asked.kind in ("", "list") and prior.kind == "image":
             found.append("(%s, %s)" % (found[0], found[0]))
         return found
 
-    def _texts(self, name: str, uses: Uses, prior: Optional[Prior]) -> List[str]:
+    def _texts(self, name: str, uses: Uses, prior: Prior) -> List[str]:
         choices = [choice for choice in uses.choices if isinstance(choice, str)]
         if choices:
-            known = prior.value if prior is not None and prior.kind == "text" else None
+            known = prior.value if prior.kind == "text" else None
             return [repr(choice) for choice in sorted(choices, key=lambda choice: choice != known)][:5]
-        found = [repr(prior.value)] if prior is not None and prior.kind == "text" else []
+        found = [repr(prior.value)] if prior.kind == "text" else []
         own = set(words(name))
-        if not found:
-            found = (
-                ["'mean'"]
-                if own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}
-                else ["'zeros'"]
-                if "padding" in own
-                else []
-            )
-        return found or [repr(words(name)[0] if words(name) else name)]
+        if not found and own & {"pool", "pooling", "reduction", "aggr", "agg", "aggregation"}:
+            return ["'mean'"]
+        return found or ["'zeros'" if "padding" in own else repr(next(iter(words(name)), name))]
 
-    def _tensor(self, uses: Uses, prior: Optional[Prior], label: str) -> str:
+    def _tensor(self, uses: Uses, prior: Prior, label: str) -> str:
         """A tensor of the rank that the code asks for. The last dim of a matrix is the width that the settings have for embeddings."""
-        sizes = [self.size(label, prior.value if prior is not None and prior.kind == "int" else 10)]
+        sizes = [self.size(label, prior.value if prior.kind == "int" else 10)]
         if uses.rank > 1:
             sizes = [self.size("%s[%d]" % (label, place), ROWS if place == 0 else 64) for place in range(uses.rank - 1)]
             sizes.append(self._embedding_width() or self.size("%s[%d]" % (label, uses.rank - 1), 64))
@@ -225,7 +217,7 @@ class ParameterValues:
         """The place of the width of embeddings, where one parameter or setting is named like that; "" where none is."""
         for name, uses in self.beside.items():
             if is_embedding_width(name) and not uses.parts:
-                return self.size(name, prior.value) if (prior := prior_of(name)) is not None and prior.kind == "int" else ""
+                return self.size(name, prior.value) if (prior := prior_of(name) or NO_PRIOR).kind == "int" else ""
             for part, its in uses.parts.items() if looks_like_config(name) else ():
                 if is_embedding_width(part):
                     return next(iter(re.findall("^⟨[^⟩]*⟩$", self.configs.part(part, its, 1))), "")
@@ -241,15 +233,15 @@ class ParameterValues:
     def _tuple_of(self, numbers: List[int], label: str) -> List[str]:
         return ["(%s)" % ", ".join(self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers))]
 
-    def _lists(self, name: str, asked: AnnotatedKind, uses: Uses, prior: Optional[Prior], label: str, depth: int) -> List[str]:
-        if asked.is_tuple and asked.length == 1 and prior is not None and (prior.kind == "shape" or prior.role == "in"):
+    def _lists(self, name: str, asked: AnnotatedKind, uses: Uses, prior: Prior, label: str, depth: int) -> List[str]:
+        if asked.is_tuple and asked.length == 1 and (prior.kind == "shape" or prior.role == "in"):
             asked = replace(asked, length=0, items=())  # Many write Tuple[int] for a tuple of integers.
-        if prior is not None and prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
+        if prior.kind == "shape" and not uses.exactly and not asked.length and uses.least <= 3:
             return self._tuple_of(list(prior.value), label)
         length = asked.length or uses.exactly or 0
-        if asked.is_tuple and prior is not None and prior.role == "in" and not length and self.is_whole:
+        if asked.is_tuple and prior.role == "in" and not length and self.is_whole:
             return self._tuple_of([3, 32, 32], label)
-        image = prior is not None and prior.kind in ("image", "shape")
+        image = prior.kind in ("image", "shape")
         texts = self._items_of(name, length or self._length(name, uses, image), asked, uses, prior, label, depth)
         is_tuple = asked.is_tuple or image or ("tuple" in uses.guarded and "list" not in uses.guarded)
         opening, closing = ("(", ",)" if len(texts) == 1 else ")") if is_tuple else ("[", "]")
@@ -266,18 +258,16 @@ class ParameterValues:
         self.length = self.length or length
         return length
 
-    def _items_of(
-        self, name: str, length: int, asked: AnnotatedKind, uses: Uses, prior: Optional[Prior], label: str, depth: int
-    ) -> List[str]:
+    def _items_of(self, name: str, length: int, asked: AnnotatedKind, uses: Uses, prior: Prior, label: str, depth: int) -> List[str]:
         """What stands in a list of `length` items, as texts."""
         inner, item = asked.item or NOTHING, uses.item or Uses()
         kind, owner = inner.kind or item.kind(), label[: -len(name)]
         if asked.items and len({part.kind for part in asked.items}) > 1:
             return [self.values("%s[%d]" % (name, place), part, Uses(), owner, depth)[0] for place, part in enumerate(asked.items)]
-        if kind in ("", "int", "number", "bool") or (kind == "float" and prior is not None and prior.kind == "int"):
+        if kind in ("", "int", "number", "bool") or (kind == "float" and prior.kind == "int"):
             numbers = self._items(prior, length, item)
             if numbers is None:
-                return [repr(prior.value) if prior is not None else "0.1"] * length
+                return [repr(prior.value) if prior.kind else "0.1"] * length
             if kind == "float":
                 return [repr(float(number)) for number in numbers]
             return [self.size("%s[%d]" % (label, place), number) for place, number in enumerate(numbers)]
@@ -290,10 +280,10 @@ class ParameterValues:
             texts.append(re.sub(r"\bname='(\w+)'", "name='\\1_%d'" % place, text) if place else text)
         return texts
 
-    def _items(self, prior: Optional[Prior], length: int, item: Uses) -> Optional[List[int]]:
+    def _items(self, prior: Prior, length: int, item: Uses) -> Optional[List[int]]:
         """The numbers of a list; None where they are no sizes."""
-        prior = prior or next((found for found in map(prior_of, item.roles) if found is not None), None)
-        if prior is None:
+        prior = prior if prior.kind else next((found for found in map(prior_of, item.roles) if found is not None), NO_PRIOR)
+        if not prior.kind:
             return [8 * (place + 2) for place in range(length)]
         if prior.role == "mask":
             return [place % 2 for place in range(length + length % 2)]
@@ -335,7 +325,7 @@ class ParameterValues:
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
         text = " ".join(_mentioned(self.cls))
-        every = " ".join(_names_in(self.scope.tree))
+        every = " ".join(names_in(self.scope.tree))
         rank = RANKED.search(text) or RANKED.search(every)
         flat = rank is None and any(word in text or word in every for word in FLAT)
         return [self.scope.layer(otherwise if flat else "%s%sd" % (layer, rank[1] if rank else "2"))]
@@ -410,10 +400,4 @@ def _of_annotation(kind: str, asked: AnnotatedKind, uses: Uses) -> str:
 
 def _mentioned(cls: type) -> List[str]:
     """The names in the text of a class's methods."""
-    return [name for _, node in methods(cls) for name in _names_in(node)]
-
-
-def _names_in(node: ast.AST) -> List[str]:
-    return [
-        part.attr if isinstance(part, ast.Attribute) else part.id for part in ast.walk(node) if isinstance(part, (ast.Attribute, ast.Name))
-    ]
+    return [name for _, node in methods(cls) for name in names_in(node)]

@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Any, Dict, Optional, Sequence, Tuple
 
+from ....stated.syntax_trees import last_name
+
 _IS_GIVEN = re.compile(r"(exists?|is_?given|is_?some|is_?not_?none|present|is_tensor|isinstance)\Z", re.IGNORECASE)
 _IS_NONE = re.compile(r"(not_?exists?|is_?none)\Z", re.IGNORECASE)
 _ASKS = re.compile(r"(%s|%s|default|cast_tuple)" % (_IS_GIVEN.pattern, _IS_NONE.pattern), re.IGNORECASE)
@@ -34,7 +36,7 @@ def asks_whether_given(test: ast.expr) -> Optional[Tuple[ast.expr, bool]]:
         if isinstance(other, ast.Constant) and other.value is None and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
             return test.left, isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
     if isinstance(test, ast.Call) and test.args:
-        function = test.func.attr if isinstance(test.func, ast.Attribute) else getattr(test.func, "id", "")
+        function = last_name(test.func)
         if _IS_GIVEN.match(function) or _IS_NONE.match(function):
             return test.args[0], _IS_GIVEN.match(function) is not None
     return None

@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
-from .sources import Index, dotted, index_of, initialiser, is_torch, look_up, methods
+from ....stated.syntax_trees import dotted
+from .sources import Index, index_of, initialiser, is_torch, look_up, methods
 
 
 def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional[type]) -> Tuple[Any, int, Optional[type], Optional[type]]:
@@ -18,23 +19,17 @@ def callee(function: ast.expr, within: Any, cls: Optional[type], owner: Optional
     """
     if isinstance(function, ast.Attribute):
         inner = function.value
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "super" and cls is not None:
-            after = owner or cls
-            order = cls.__mro__
-            for base in order[order.index(after) + 1 :] if after in order else ():
-                if function.attr in vars(base):
-                    return vars(base)[function.attr], 1, cls, base
-            return None, 0, None, None
-        if isinstance(inner, ast.Name) and inner.id == "self" and cls is not None:
-            for base in cls.__mro__:
+        is_super = isinstance(inner, ast.Call) and dotted(inner.func) == "super"
+        if cls is not None and (is_super or dotted(inner) == "self"):
+            order, after = cls.__mro__, owner or cls
+            for base in order[order.index(after) + 1 if after in order else len(order) :] if is_super else order:
                 if function.attr in vars(base):
                     method = vars(base)[function.attr]
                     return method, 0 if isinstance(method, staticmethod) else 1, cls, base
-            part = _kept_as(function.attr, cls)
-            if part is not None and not is_torch(part):
-                owner = next((base for base in part.__mro__ if "forward" in vars(base)), part)
-                return getattr(part, "forward", None), 1, part, owner
-            return None, 0, None, None
+            part = _kept_as(function.attr, cls) if not is_super else None
+            if part is None or is_torch(part):
+                return None, 0, None, None
+            return getattr(part, "forward", None), 1, part, next((base for base in part.__mro__ if "forward" in vars(base)), part)
         if function.attr == "__init__":
             base = look_up(inner, within)
             if isinstance(base, type):
@@ -80,12 +75,12 @@ def keys_of(table: ast.AST, index: Index, within: Any, cls: Optional[type]) -> L
     if isinstance(table, ast.Dict):
         return [key.value for key in table.keys if isinstance(key, ast.Constant)]
     name = dotted(table)
-    if name is not None:
+    if name:
         for stored in index.stored.get(name, ()):
             assigned = index.parents.get(stored)
             if isinstance(assigned, ast.Assign) and isinstance(assigned.value, ast.Dict):
                 return keys_of(assigned.value, index, within, cls)
     found = look_up(table, within)
-    if found is None and name is not None and name.startswith("self.") and cls is not None:
+    if found is None and name.startswith("self.") and cls is not None:
         found = getattr(cls, name[5:], None)
     return [key for key in list(found)[:40] if isinstance(key, (str, int))] if isinstance(found, dict) else []

@@ -11,8 +11,9 @@ from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
 
+from ....stated.syntax_trees import all_parameters, dotted, integer, last_name
 from .callees import callee, keys_of, parameters_of
-from .sources import dotted, function_node, function_of, index_of, initialiser, is_table, is_torch, look_up, methods, number_in
+from .sources import function_node, function_of, index_of, initialiser, is_table, is_torch, look_up, methods
 from .uses import (
     ALSO_OF_OTHERS,
     COPIES,
@@ -31,6 +32,13 @@ from .uses import (
 
 DEEPEST = 5  # calls that a value is followed through
 MOST = 400  # places looked at for one value
+_SAYS: Dict[type, str] = {
+    ast.Starred: "list",
+    ast.AugAssign: "number",
+    ast.If: "bool",
+    ast.While: "bool",
+    ast.Assert: "bool",
+}  # of what stands in it
 
 
 class Follower:
@@ -73,7 +81,7 @@ class _Function:
         self.depth = depth
         self.index = index_of(node)
         self.node = node
-        self.parameters = {each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs}
+        self.parameters = {each.arg for each in all_parameters(node)}
         self.waiting: Dict[str, Uses] = {}
         self.done: Set[Tuple[str, int]] = set()
         self.building = building
@@ -113,7 +121,7 @@ class _Function:
                 self.track(part, uses.items())
             return
         name = dotted(target)
-        if name is not None and (name.count(".") == 0 or (name.count(".") == 1 and name.startswith("self."))):
+        if name and (name.count(".") == 0 or (name.count(".") == 1 and name.startswith("self."))):
             self.waiting[name] = uses
 
     def node_used(self, node: ast.AST, uses: Uses) -> None:
@@ -142,13 +150,11 @@ class _Function:
                     self._unpacked(call, uses)
                 else:
                     self._argument(call, None, parent.arg, uses)
-        elif isinstance(parent, ast.Starred):
-            uses.add("list")
-        elif isinstance(parent, ast.Assign):
-            for target in parent.targets:
+        elif type(parent) in _SAYS:
+            uses.add(_SAYS[type(parent)])
+        elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
                 self.track(target, uses)
-        elif isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
-            self.track(parent.target, uses)
         elif isinstance(parent, (ast.For, ast.comprehension)):
             if parent.iter is node:
                 uses.add("list")
@@ -157,14 +163,10 @@ class _Function:
                 uses.add("bool")
         elif isinstance(parent, ast.BinOp):
             self._operator(parent, node, uses)
-        elif isinstance(parent, ast.AugAssign):
-            uses.add("number")
         elif isinstance(parent, ast.UnaryOp):
             uses.add("bool" if isinstance(parent.op, ast.Not) else "number")
         elif isinstance(parent, ast.Compare):
             self._compared(parent, node, uses)
-        elif isinstance(parent, (ast.If, ast.While, ast.Assert)):
-            uses.add("bool")
         elif isinstance(parent, ast.IfExp):
             if parent.test is node:
                 uses.add("bool")
@@ -235,9 +237,9 @@ class _Function:
         """How many dims `x.shape[1]`, `x.size(1)` or `rows, width = x.shape` say that a tensor has; 0 where they say nothing."""
         place: Optional[int] = None
         if node.attr == "shape" and isinstance(around, ast.Subscript) and around.value is node:
-            place = number_in(around.slice)
+            place = integer(around.slice)
         elif node.attr == "size" and isinstance(around, ast.Call) and around.func is node and around.args:
-            place = number_in(around.args[0])
+            place = integer(around.args[0])
         elif node.attr == "shape" and isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Tuple):
             return len(around.targets[0].elts)
         return 0 if place is None else place + 1 if place >= 0 else -place
@@ -269,7 +271,7 @@ class _Function:
             uses.add("list")
             self.node_used(node, uses)
         else:
-            number = number_in(key)
+            number = integer(key)
             if number is not None:
                 uses.least = max(uses.least, number + 1 if number >= 0 else -number)
             uses.add("list")
@@ -325,7 +327,7 @@ class _Function:
     def _argument(self, call: ast.Call, node: Optional[ast.AST], keyword: Optional[str], uses: Uses) -> None:
         """The value is an argument of a call."""
         function = call.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        name = last_name(function)
         position = call.args.index(node) if node in call.args else None
         if name == "format" and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Constant):
             if re.search(r"[a-z]\{\w*\}d", str(function.value.value)):
@@ -394,7 +396,7 @@ class _Function:
             self.node_used(call, uses)
         elif name in SIZES_OF:
             uses.add("int", 2)
-        elif name in NUMBERS_OF or name in ("max", "min") or name in ("int", "float", "bool"):
+        elif name in NUMBERS_OF:
             uses.add("number")
             uses.is_power_of_two = uses.is_power_of_two or name == "log2"
         elif name in ("str", "print", "repr", "format", "id", "type", "issubclass", "callable", "super"):

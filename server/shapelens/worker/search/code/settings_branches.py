@@ -12,6 +12,7 @@ import copy
 import re
 from typing import AbstractSet, Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ....stated.syntax_trees import all_parameters, is_none, last_name, with_defaults
 from .branches import asks_whether_given
 from .sources import methods
 
@@ -87,7 +88,7 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
 def branches_of_function(node: ast.FunctionDef) -> List[Branch]:
     """The branches in a function that its parameters choose between, those that ask whether one is given among them (`SOMETHING`)."""
     found: List[Branch] = []
-    parameters = {each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs}
+    parameters = {each.arg for each in all_parameters(node)}
     for test, block, holds in _blocks(node):
         asked = asks_whether_given(test)
         if asked is not None and isinstance(asked[0], ast.Name):
@@ -139,7 +140,7 @@ def _held(function: Any) -> Dict[str, ast.expr]:
             for target, value in (pair for each in node.targets for pair in _pairs(each, node.value)):
                 values.setdefault(ast.unparse(target), []).append(value)
     for name, value in _only_under_a_condition(function).items():
-        rest = [each for each in values[name] if not _is_none(each)]
+        rest = [each for each in values[name] if not is_none(each)]
         values[name] = [value] if len(rest) == 1 else values[name]
     return {name: held[0] for name, held in values.items() if len(held) == 1 and _says_setting(held[0]) and ast.unparse(held[0]) != name}
 
@@ -151,21 +152,17 @@ def _only_under_a_condition(function: Any) -> Dict[str, ast.expr]:
         if not isinstance(node, ast.If):
             continue
         for each in node.body:
-            if isinstance(each, ast.Assign) and not _is_none(each.value):
+            if isinstance(each, ast.Assign) and not is_none(each.value):
                 value = ast.IfExp(node.test, each.value, ast.Constant(None))
                 found.update({ast.unparse(target): value for target in each.targets if isinstance(target, ast.Attribute)})
     return found
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _sizes_left_out(initialiser: ast.FunctionDef) -> FrozenSet[str]:
     """The parameters that are sizes by their annotations or names, and None or 0 by default."""
     return frozenset(
         parameter.arg
-        for parameter, default in _with_defaults(initialiser)
+        for parameter, default in with_defaults(initialiser)
         if isinstance(default, ast.Constant) and (default.value is None or (type(default.value) is int and default.value == 0))
         if (
             re.search(r"\bint\b", ast.unparse(parameter.annotation)) if parameter.annotation is not None else _SIZE.fullmatch(parameter.arg)
@@ -173,22 +170,15 @@ def _sizes_left_out(initialiser: ast.FunctionDef) -> FrozenSet[str]:
     )
 
 
-def _with_defaults(function: ast.FunctionDef) -> Iterator[Tuple[ast.arg, Optional[ast.expr]]]:
-    """The parameters of a function that have a default, each with it."""
-    arguments = function.args
-    yield from zip(reversed(arguments.args), reversed(arguments.defaults))
-    yield from zip(arguments.kwonlyargs, arguments.kw_defaults)
-
-
 def _optional_layers(initialiser: ast.FunctionDef, methods: List[ast.FunctionDef]) -> Dict[str, str]:
     """`self.downsample` → "downsample": the attributes that are called, and hold a parameter that is None by default, or a copy of it."""
-    optional = {parameter.arg for parameter, default in _with_defaults(initialiser) if default is not None and _is_none(default)}
+    optional = {parameter.arg for parameter, default in with_defaults(initialiser) if is_none(default)}
     called = {ast.unparse(node.func) for method in methods for node in ast.walk(method) if isinstance(node, ast.Call)}
     held: Dict[str, List[ast.expr]] = {}
     for node in ast.walk(initialiser):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is None or _is_none(value):
+        if value is None or is_none(value):
             continue
         copied = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
         for target in targets:
@@ -216,9 +206,9 @@ def _says_setting(value: ast.expr) -> bool:
 
 def _condition_of(value: ast.IfExp) -> Optional[ast.expr]:
     """The condition under which `x if condition else None` is something; None where both sides are."""
-    if _is_none(value.orelse):
+    if is_none(value.orelse):
         return value.test
-    if _is_none(value.body):
+    if is_none(value.body):
         return ast.UnaryOp(ast.Not(), value.test)
     return None
 
@@ -252,9 +242,7 @@ def _name(node: ast.AST) -> Optional[str]:
         return _name(node.func.value)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return node.slice.value
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else None
+    return last_name(node) or None
 
 
 def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Values, _Values]:
@@ -266,14 +254,7 @@ def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Val
         true, false = _values(test.operand, sizes)
         return false, true
     if isinstance(test, ast.BoolOp):
-        parts = [_values(part, sizes) for part in test.values]
-        one = [value for true, false in parts for value in (true if isinstance(test.op, ast.Or) else false)]
-        every = [value for true, false in parts for value in (false if isinstance(test.op, ast.Or) else true)]
-        if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
-            every = [(every[0][0], OtherThan(tuple(each for _, value in every for each in value.values)))]
-        elif len(every) > 1:
-            every = []
-        return (one, every) if isinstance(test.op, ast.Or) else (every, one)
+        return _of_several(test, sizes)
     if isinstance(test, ast.IfExp):
         condition = _condition_of(test)
         return ([], []) if condition is None else _values(condition, sizes)
@@ -290,6 +271,18 @@ def _values(test: ast.expr, sizes: AbstractSet[str] = frozenset()) -> Tuple[_Val
     return [(name, True)], [(name, False)]
 
 
+def _of_several(test: ast.BoolOp, sizes: AbstractSet[str]) -> Tuple[_Values, _Values]:
+    """The values with which one of several conditions is true, and those with which all are false; for `and` the other way round."""
+    is_or = isinstance(test.op, ast.Or)
+    parts = [_values(part, sizes)[:: 1 if is_or else -1] for part in test.values]
+    one, every = ([value for part in parts for value in part[side]] for side in (0, 1))
+    if len({name for name, _ in every}) == 1 and all(isinstance(value, OtherThan) for _, value in every):
+        every = [(every[0][0], OtherThan(tuple(each for _, value in every for each in value.values)))]
+    elif len(every) > 1:
+        every = []
+    return (one, every) if is_or else (every, one)
+
+
 def _of_size(name: Optional[str], sizes: AbstractSet[str]) -> Tuple[_Values, _Values]:
     """The value with which a size is given that may be left out, and none with which it is not: that is so by default."""
     return ([(name, SIZE)], []) if name is not None and name in sizes else ([], [])
@@ -303,17 +296,17 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Tuple[_Va
     values = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, (str, int))]
     if name is None or len(values) != len(parts) or not values:
         return [], []
+    true: _Values
+    false: _Values
     if isinstance(operator, (ast.Gt, ast.LtE)) and type(values[0]) is int:
         true, false = [(name, values[0] + 1)], [(name, values[0])]
-        return (true, false) if isinstance(operator, ast.Gt) else (false, true)
-    if isinstance(operator, (ast.Lt, ast.GtE)) and type(values[0]) is int:
+    elif isinstance(operator, (ast.Lt, ast.GtE)) and type(values[0]) is int:
         true, false = [(name, values[0] - 1)], [(name, values[0] or 1)]  # What may not be negative is a size, which nobody sets to 0.
-        return (true, false) if isinstance(operator, ast.Lt) else (false, true)
-    if isinstance(operator, (ast.Eq, ast.In)):
-        return [(name, value) for value in values], [(name, OtherThan(tuple(values)))]
-    if isinstance(operator, (ast.NotEq, ast.NotIn)):
-        return [(name, OtherThan(tuple(values)))], [(name, value) for value in values]
-    return [], []
+    elif isinstance(operator, (ast.Eq, ast.In, ast.NotEq, ast.NotIn)):
+        true, false = [(name, value) for value in values], [(name, OtherThan(tuple(values)))]
+    else:
+        return [], []
+    return (true, false) if isinstance(operator, (ast.Gt, ast.Lt, ast.Eq, ast.In)) else (false, true)
 
 
 def _lines(block: List[ast.stmt]) -> FrozenSet[int]:

@@ -9,6 +9,7 @@ import linecache
 from types import CodeType
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ....stated.syntax_trees import dotted
 from ...loading.importer import parse
 from ...locations import TORCH
 
@@ -27,12 +28,12 @@ class Index:
         for statement in getattr(node, "body", ()) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ():
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and isinstance(statement.targets[0], ast.Tuple):
                 for target in statement.targets[0].elts:
-                    self._replaced.setdefault(dotted(target) or "", statement.end_lineno or statement.lineno)
+                    self._replaced.setdefault(dotted(target), statement.end_lineno or statement.lineno)
         for part in ast.walk(node):
             for child in ast.iter_child_nodes(part):
                 self.parents[child] = part
             name = dotted(part)
-            if name is not None and name.count(".") <= 1:
+            if name and name.count(".") <= 1:
                 read = isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
                 (self.loads if read else self.stored).setdefault(name, []).append(part)  # type: ignore[arg-type]
 
@@ -42,27 +43,9 @@ class Index:
         return [node for node in self.loads.get(name, ()) if last is None or node.lineno <= last]
 
 
-def dotted(node: ast.AST) -> Optional[str]:
-    """ "cfg" and "self.cfg" for such expressions."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        inner = dotted(node.value)
-        return None if inner is None else "%s.%s" % (inner, node.attr)
-    return None
-
-
-def number_in(node: ast.AST) -> Optional[int]:
-    """The number that an expression writes down, `-1` too; None where it is none."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = number_in(node.operand)
-        return None if inner is None else -inner
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
-
-
 def is_table(node: ast.AST) -> bool:
     """Whether what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
-    name = dotted(node) or ""
+    name = dotted(node)
     return name.isupper() and len(name) > 1
 
 

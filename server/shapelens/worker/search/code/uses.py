@@ -23,7 +23,26 @@ TENSORS_OF = {"tensor", "as_tensor", "from_numpy", "FloatTensor", "Tensor", "asa
 SAME_SHAPE = {"float", "double", "half", "detach", "clone", "contiguous", "to", "cpu", "cuda", "type", "astype", "requires_grad_", "copy"}
 COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
 SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
-NUMBERS_OF = {"sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin"}
+NUMBERS_OF = {
+    "sqrt",
+    "log",
+    "log2",
+    "log10",
+    "exp",
+    "abs",
+    "pow",
+    "ceil",
+    "floor",
+    "round",
+    "divmod",
+    "cos",
+    "sin",
+    "max",
+    "min",
+    "int",
+    "float",
+    "bool",
+}
 KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "list": "list", "tuple": "list"}
 
 

@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ....protocol import Mismatch
 from ..evidence import BuildPlan, with_sizes
 from ..trials.trial import Trial
 from .forms import Form
@@ -46,6 +47,16 @@ class ChoiceNode:
         self.trial: Optional[Trial] = None
         self.neighbours: Optional[Iterator["ChoiceNode"]] = None
         self.used = 0
+
+    @property
+    def error(self) -> Optional[BaseException]:
+        """What ended its trial."""
+        return self.trial.error if self.trial is not None else None
+
+    @property
+    def found(self) -> Optional[Mismatch]:
+        """What failed in its trial."""
+        return self.trial.found if self.trial is not None else None
 
     @property
     def constructor(self) -> str:

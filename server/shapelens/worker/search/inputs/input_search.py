@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import torch
 
 from ....stated.shape_words import is_batch
+from ....stated.syntax_trees import expression_of
 from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
@@ -230,8 +231,8 @@ class InputSearch:
     def forms_of(self, parameter: inspect.Parameter) -> List[Form]:
         """The forms that a parameter may have, the likelier first."""
         name = parameter.name
-        said = self.shapes.get(name)
-        of_text = forms.forms_of_shape(name, said) if said is not None else []
+        said = self.shapes.get(name) or InputShape()
+        of_text = forms.forms_of_shape(name, said) if name in self.shapes else []
         plain = forms.scalars(parameter) or self._given(parameter)
         if plain:
             return plain
@@ -253,18 +254,18 @@ class InputSearch:
         if first and likely and is_masked and _IS_OF_ROWS.match(likely[0].template):
             likely.sort(key=lambda form: "#T" not in form.sizes)  # What a mask goes with has steps.
         # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
-        if said is None or said.dims is None:
+        if said.dims is None:
             found = likely + of_text + rest
         else:
             found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
-        if said is not None and said.min_rank:
+        if said.min_rank:
             found.sort(key=lambda form: form.rank < said.min_rank)
-        if said is not None and said.dims is not None:
+        if said.dims is not None:
             found.sort(key=lambda form: form.rank != len(said.dims or ()))
-        if said is not None and said.dtype:
+        if said.dtype:
             found.sort(key=lambda form: form.dtype != said.dtype)
         number = number_for(name)
-        if number is not None and not first and said is None:
+        if number is not None and not first and name not in self.shapes:
             found.insert(0 if not named else 3, Form(str(number)))
         return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
 
@@ -433,10 +434,7 @@ def sizes_kept_by_model(model: Any, given: Mapping[str, Any]) -> Tuple[Optional[
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
     """What the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are constants."""
-    try:
-        call = ast.parse(constructor, mode="eval").body
-    except SyntaxError:
-        return {}
+    call = expression_of(constructor)
     if not isinstance(call, ast.Call) or not isinstance(model, torch.nn.Module):
         return {}
     parameters = parameters_of(type(model))

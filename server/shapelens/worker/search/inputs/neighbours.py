@@ -65,11 +65,10 @@ class Neighbours:
 
     def _other_masks(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Other forms of the masks, where it failed at one: of all of them, then of those that were handed on to where it failed."""
-        found = node.trial.found if node.trial is not None else None
-        masks = [
-            argument for argument in node.arguments if "mask" in argument.name and argument.form is not None and not argument.container
-        ]
-        if found is None or not masks or not _MASKS.search(_line(node.trial)) or (found.code != "broadcast" and found.message != ODD_MASK):
+        found = node.found
+        masks = [each for each in node.arguments if "mask" in each.name and each.form is not None and not each.container]
+        is_mask = found is not None and (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(_line(node.trial))
+        if found is None or not masks or not is_mask:
             return
         options = {mask.path: [form for form in self._options(mask) if form.dtype == "bool"] for mask in masks}
         is_first = all(mask.form == self._options(mask)[0] for mask in masks)
@@ -84,7 +83,7 @@ class Neighbours:
 
     def _spoken_of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """An argument that was left out, where what the author raises names it, or what it is called inside: `decoder_input_ids`."""
-        error = node.trial.error if node.trial is not None else None
+        error = node.error
         if not isinstance(error, (ValueError, AssertionError)):
             return
         named = re.findall(r"[a-z]+(?:_[a-z]+)+", message_of(error))
@@ -94,7 +93,7 @@ class Neighbours:
 
     def _as_viewed(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """An input that is made to have a shape as one that has it: `x.view(x.size(0), self.channels, self.size, self.size)`."""
-        found = node.trial.found if node.trial is not None else None
+        found = node.found
         match = _INVALID_VIEW.search(found.message) if found is not None and found.code == "view" else None
         if match is None:
             return
@@ -108,7 +107,7 @@ class Neighbours:
                 yield self._with(node, argument, tensor_form(argument.path, dtype, *dims))
 
     def _by_plan(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
-        error = node.trial.error if node.trial is not None else None
+        error = node.error
         if error is None or isinstance(error, RefusedInput):
             return
         own = {name: node.sizes[name] for name in node.plan.sizes}
@@ -165,20 +164,16 @@ class Neighbours:
                 for form in self._options(argument)[: 4 if argument.is_in(line) or argument.name == demand.text else 2]:
                     yield self._with(node, argument, form)
             return
-        container = "SimpleNamespace(" if demand.need == 1 else "{"
+        container, key = "SimpleNamespace(" if demand.need == 1 else "{", demand.text
         named = [argument.name for argument in node.arguments if argument.container == container]
-        if demand.need in (1, 2) and demand.text.isprintable() and '"' not in demand.text:
-            for name in dict.fromkeys(named):
-                yield from self._with_part(node, name, container, demand.text)
-        if demand.need == 1 and not named and demand.text.isidentifier():
-            for argument in self._tensors(node):
-                if argument.is_in(line) and not argument.container:
-                    yield from self._with_part(node, argument.name, container, demand.text)
-        if demand.need == 4:
-            key = re.search(r"\[[\"'](\w+)[\"']\]", line)
-            for argument in self._tensors(node):
-                if not argument.container:
-                    yield from self._with_part(node, argument.name, container, key[1] if key else SOME_KEY)
+        tensors = [argument for argument in self._tensors(node) if not argument.container]
+        if demand.need == 1 and not named and key.isidentifier():
+            named = [argument.name for argument in tensors if argument.is_in(line)]
+        elif demand.need == 4:
+            said = re.search(r"\[[\"'](\w+)[\"']\]", line)
+            named, key = [argument.name for argument in tensors], said[1] if said else SOME_KEY
+        for name in dict.fromkeys(named) if key.isprintable() and '"' not in key else ():
+            yield from self._with_part(node, name, container, key)
 
     def _with_part(self, node: ChoiceNode, name: str, container: str, key: str) -> Iterator[ChoiceNode]:
         """A container for a parameter, or the one that it has, with a further part."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ....stated.shape_words import REST, Dims, is_batch
+from ....stated.syntax_trees import is_none, positional, with_defaults
 from ..evidence import InputShape
 from .layer_ranks import layers_of
 from .prose import from_comments, from_docstring
@@ -26,7 +27,7 @@ def input_shapes(
     cls: the class that has the method, for its docstring and its layers; module: for the names that the file gives to types, and for the
     layers of the class's bases.
     """
-    arguments = function.args.posonlyargs + function.args.args
+    arguments = positional(function)
     own = arguments[1:] if cls is not None and arguments else arguments
     everything = own + function.args.kwonlyargs
     excluded = {argument.arg for argument in everything if excludes_tensors(argument.annotation)}
@@ -106,38 +107,40 @@ def _documented(
 
 
 def _defaults_to_none(function: ast.FunctionDef, name: str) -> bool:
-    positional = function.args.posonlyargs + function.args.args
-    defaults = list(zip(reversed(positional), reversed(function.args.defaults))) + list(
-        zip(function.args.kwonlyargs, function.args.kw_defaults)
-    )
-    return any(argument.arg == name and isinstance(default, ast.Constant) and default.value is None for argument, default in defaults)
+    return any(argument.arg == name and is_none(default) for argument, default in with_defaults(function))
 
 
 def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputShape]:
     """What the sources, strongest first, and the body say together. None where that is nothing."""
-    ranks = _ranks(body)
-    sure = _ranks([fact for fact in body if fact.strength == SURE])
-    least = max([fact.min_rank for fact in body if fact.strength == SURE] or [0])
-    possible = [one for one in said if _possible(one, ranks, bool(sure), least)]
+    ranks, certain = _ranks(body), [fact for fact in body if fact.strength == SURE]
+    least = max([fact.min_rank for fact in certain], default=0)
+    possible = [one for one in said if _possible(one, ranks, bool(_ranks(certain)), least)]
     shape = next((one for one in possible if one.dims is not None or one.parts), None)
     if shape is None and any(fact.dims is not None and fact.strength >= USUAL for fact in body):
         shape = _of_body(body, ranks)
     elif shape is not None and shape.dims is not None and not shape.container:
         shape = replace(shape, alternatives=shape.alternatives + _others(body, [rank for rank in ranks if rank != len(shape.dims)]))
+    shape = shape or next((one for one in possible if one.pattern), None) or _of_patterns(possible, body, ranks, least)
     if shape is None:
-        shape = next((one for one in possible if one.pattern), None)
-    if shape is None:
-        pattern = _joined([fact.pattern for fact in body if fact.pattern and fact.strength == SURE])
-        shape = possible[0] if possible else InputShape()
-        if pattern is not None or least or ranks:
-            first = next(fact.line for fact in body if fact.dims is not None or fact.pattern or fact.min_rank)
-            shape = replace(shape, pattern=pattern or (), alternatives=_others(body, ranks), where=shape.where or f"line {first}")
-            shape = replace(shape, source=shape.source or "body")
-        elif not possible:
-            return None
-    shape = replace(shape, min_rank=max(shape.min_rank, least), dtype=next((one.dtype for one in said if one.dtype), ""))
-    shape = replace(shape, container=shape.container or next((one.container for one in said if one.container), ""))
+        return None
+    shape = replace(shape, min_rank=max(shape.min_rank, least), dtype=_first([one.dtype for one in said]))
+    shape = replace(shape, container=shape.container or _first([one.container for one in said]))
     return replace(shape, optional=any(one.optional for one in said), dims=_filled(shape.dims, possible, body))
+
+
+def _of_patterns(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequence[int], least: int) -> Optional[InputShape]:
+    """What is known where nobody says the dims: the first and the last ones, or how many there are at least."""
+    pattern = _joined([fact.pattern for fact in body if fact.pattern and fact.strength == SURE])
+    if pattern is None and not least and not ranks:
+        return possible[0] if possible else None
+    shape = possible[0] if possible else InputShape()
+    first = next(fact.line for fact in body if fact.dims is not None or fact.pattern or fact.min_rank)
+    shape = replace(shape, pattern=pattern or (), alternatives=_others(body, ranks), where=shape.where or f"line {first}")
+    return replace(shape, source=shape.source or "body")
+
+
+def _first(texts: Sequence[str]) -> str:
+    return next(filter(None, texts), "")
 
 
 def _ranks(body: Sequence[Fact]) -> List[int]:

@@ -7,7 +7,8 @@ import re
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from ....stated.shape_words import REST, Dim, Dims
-from .layer_ranks import Layers, applied_to, called_name
+from ....stated.syntax_trees import last_name
+from .layer_ranks import Layers, applied_to
 
 _ONE_TENSOR = frozenset(("rearrange", "reduce", "repeat", "parse_shape", "rearrange_many", "einops_rearrange"))
 _LAYERS = frozenset(("Rearrange", "Reduce", "EinMix"))
@@ -17,7 +18,7 @@ Uses = List[Tuple[ast.expr, Dims]]
 
 def pattern_uses(call: ast.Call) -> Uses:
     """The tensors that a call of an einops function or of einsum gets, each with the dims that the pattern says."""
-    name, arguments = called_name(call), call.args
+    name, arguments = last_name(call.func), call.args
     if name in _ONE_TENSOR and len(arguments) >= 2:
         dims = left_side(_text(arguments[1]), _axes(call))
         return [(arguments[0], dims)] if dims is not None and not isinstance(arguments[0], (ast.List, ast.Tuple)) else []
@@ -35,7 +36,7 @@ def pattern_uses(call: ast.Call) -> Uses:
 def applied_layer(call: ast.Call, layers: Layers) -> Uses:
     """The argument of `self.to_patches(x)`, where that layer is an einops one, or a Sequential that begins with one."""
     layer = applied_to(call, layers)
-    if layer is None or called_name(layer) not in _LAYERS or not layer.args:
+    if layer is None or last_name(layer.func) not in _LAYERS or not layer.args:
         return []
     dims = left_side(_text(layer.args[0]), _axes(layer))
     return [(call.args[0], dims)] if dims is not None else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterator, Optional, Set
 
+from ....stated.syntax_trees import last_name
+
 _METHODS = frozenset((
     "float", "half", "double", "bfloat16", "long", "int", "bool", "to", "cuda", "cpu", "type", "type_as", "contiguous", "clone",
     "detach", "requires_grad_", "relu", "sigmoid", "tanh", "abs", "exp", "log", "sqrt", "clamp", "pin_memory", "square", "neg",
@@ -60,20 +62,13 @@ def _with_bases(cls: Optional[ast.ClassDef], module: Optional[ast.Module]) -> It
             pending += [classes[base.id] for base in one.bases if isinstance(base, ast.Name) and base.id in classes]
 
 
-def called_name(call: ast.Call) -> str:
-    """The last word of what is called."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
-
-
 def applied_to(call: ast.Call, layers: Layers) -> Optional[ast.Call]:
     """The layer of self that a call applies to its argument, as the call that makes it; of a Sequential the first. None if it is none."""
     function = call.func
     if not call.args or not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name) or function.value.id != "self":
         return None
     layer = layers.get(function.attr)
-    while layer is not None and called_name(layer) == "Sequential":
+    while layer is not None and last_name(layer.func) == "Sequential":
         layer = layer.args[0] if layer.args and isinstance(layer.args[0], ast.Call) else None
     return layer
 
@@ -82,7 +77,7 @@ def wanted_rank(layer: ast.Call) -> Optional[int]:
     """The rank of a batch that one of torch's layers takes; None where it takes several, or the layer is not known by its name."""
     owner = layer.func.value if isinstance(layer.func, ast.Attribute) else None
     return (
-        _RANKS.get(called_name(layer))
+        _RANKS.get(last_name(layer.func))
         if owner is None or getattr(owner, "id", "") in ("nn", "torch") or getattr(owner, "attr", "") == "nn"
         else None
     )
@@ -103,5 +98,5 @@ class Preserving:
             return node.args[0] if name in _FUNCTIONS and node.args else None
         if isinstance(owner, ast.Name) and owner.id == "self":
             layer = self._layers.get(name)
-            return node.args[0] if layer is not None and called_name(layer) in _LAYERS and len(node.args) == 1 else None
+            return node.args[0] if layer is not None and last_name(layer.func) in _LAYERS and len(node.args) == 1 else None
         return owner if name in _METHODS else None

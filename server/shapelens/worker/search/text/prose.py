@@ -14,6 +14,7 @@ from typing import Dict, Optional, Sequence, Tuple
 
 from ....stated.docstring_entries import described
 from ....stated.shape_words import StatedShape, first_stated, is_open_rank, opening_shape
+from ....stated.syntax_trees import all_parameters, is_docstring
 from ..evidence import InputShape
 from .type_hints import input_shape, tensor_dtype
 
@@ -87,23 +88,18 @@ def from_comments(
     comments = comments_of(function, lines)
     head: Dict[str, InputShape] = {}
     within: Dict[str, InputShape] = {}
-    if not comments:
-        return head, within
-    body = function.body[1:] if _is_docstring(function.body[0]) and len(function.body) > 1 else function.body
-    arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+    body = function.body[1:] if is_docstring(function.body[0]) and len(function.body) > 1 else function.body
     reassigned = _reassigned(function)
     for line, (text, alone) in sorted(comments.items()):
         in_signature, at_head = line < function.body[0].lineno, alone and line < body[0].lineno
-        here = [argument.arg for argument in arguments if argument.lineno == line and argument.arg in parameters]
+        here = [argument.arg for argument in all_parameters(function) if argument.lineno == line and argument.arg in parameters]
         for name in parameters:
             if name in head or name in within or not (in_signature or at_head or (alone and line < reassigned.get(name, line + 2) - 1)):
                 continue
             shape = _named(text, name, required)
-            if shape is None and in_signature:
-                if here == [name] or (not here and len(parameters) == 1 and not alone):
-                    shape = opening_shape(text) or _introduced(text)
-                elif not alone and here[:1] == [name] and required == [name]:
-                    shape = opening_shape(text)
+            is_its_own = in_signature and (here == [name] or (not here and len(parameters) == 1 and not alone))
+            if shape is None and (is_its_own or (in_signature and not alone and here[:1] == [name] and required == [name])):
+                shape = opening_shape(text) or (_introduced(text) if is_its_own else None)
             if shape is not None:
                 (head if in_signature or at_head else within)[name] = _input_shape(shape, f"line {line}", "comment")
     return head, within
@@ -128,10 +124,6 @@ def _named(text: str, name: str, required: Sequence[str]) -> Optional[StatedShap
         if shape is not None:
             return shape
     return None
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
 
 
 def _reassigned(function: ast.FunctionDef) -> Dict[str, int]:

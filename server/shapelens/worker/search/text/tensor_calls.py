@@ -6,6 +6,7 @@ import ast
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 from ....stated.shape_words import is_batch
+from ....stated.syntax_trees import integer, keyword
 
 # The position among a method's arguments of the dims that have to exist.
 _DIM_ARGUMENT = {
@@ -56,12 +57,22 @@ def _is_repeated_for_samples(tensor: ast.expr, times: Sequence[ast.expr]) -> boo
     return isinstance(count, ast.Name) and is_batch(count.id)
 
 
+def _in_one(arguments: Sequence[ast.expr]) -> Sequence[ast.expr]:
+    """The sizes or dims that a call is given one by one, or in one tuple."""
+    one = arguments[0] if len(arguments) == 1 else None
+    return one.elts if isinstance(one, (ast.Tuple, ast.List)) else arguments
+
+
+def _argument(node: ast.Call, name: str, arguments: Sequence[ast.expr], place: int) -> Optional[ast.expr]:
+    return keyword(node, name) or (arguments[place] if len(arguments) > place else None)
+
+
 def _ranks(node: ast.Call) -> Iterator[Rank]:
     assert isinstance(node.func, ast.Attribute)
     name, owner, arguments = node.func.attr, node.func.value, node.args
     if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
         if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
-            index = integer(_keyword(node, "dim") or (arguments[1] if len(arguments) > 1 else None))
+            index = integer(_argument(node, "dim", arguments, 1))
             yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
             return
         tensor: Optional[ast.expr] = arguments[0] if arguments else None
@@ -73,39 +84,24 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
     if name in _MATRIX_RANKS:
         yield from (Rank(one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
     elif name == "permute":
-        order = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        order = _in_one(arguments)
         if order and all(integer(one) is not None for one in order):
             yield Rank(tensor, len(order), 0)
     elif name in ("repeat", "expand"):
-        times = arguments[0].elts if len(arguments) == 1 and isinstance(arguments[0], (ast.Tuple, ast.List)) else arguments
+        times = _in_one(arguments)
         if len(times) > 1 and not any(isinstance(one, ast.Starred) for one in times):
             yield Rank(tensor, len(times), 0, is_sure=False, is_shared=_is_repeated_for_samples(tensor, times))
     elif name in _TWO_DIMS and len(arguments) == 2:
         yield Rank(tensor, None, max(_least(integer(arguments[0])), _least(integer(arguments[1]))))
     elif name == "flatten":  # Of the last dim alone there is nothing to flatten.
-        start = integer(_keyword(node, "start_dim") or (arguments[0] if arguments else None))
+        start = integer(_argument(node, "start_dim", arguments, 0))
         yield Rank(tensor, None, _least(start) + (start is not None and start > 0))
     elif name in _DIM_ARGUMENT:
-        position = _DIM_ARGUMENT[name]
-        argument = _keyword(node, "dim") or (arguments[position] if len(arguments) > position else None)
-        wanted = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument] if argument is not None else []
+        argument = _argument(node, "dim", arguments, _DIM_ARGUMENT[name])
+        wanted = _in_one([argument]) if argument is not None else []
         yield Rank(tensor, None, max([_least(integer(one)) for one in wanted] or [0]))
-
-
-def integer(node: Optional[ast.AST]) -> Optional[int]:
-    """The number that an expression literally is. None if it is none."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = integer(node.operand)
-        return -value if value is not None else None
-    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        return node.value
-    return None
 
 
 def _least(index: Optional[int]) -> int:
     """The rank that a tensor must have so that a dim of this index exists."""
     return 0 if index is None else index + 1 if index >= 0 else -index
-
-
-def _keyword(node: ast.Call, name: str) -> Optional[ast.expr]:
-    return next((keyword.value for keyword in node.keywords if keyword.arg == name), None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Dict, List, Optional, Sequence
 
 from ....stated.shape_words import REST, Dim, Dims, is_batch, is_dim_word, is_open_rank, jaxtyping_dims, read_dims
+from ....stated.syntax_trees import expression_of, last_name
 from ...evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE
 from ..evidence import InputShape
 
@@ -60,23 +61,17 @@ def excludes_tensors(annotation: Optional[ast.expr]) -> bool:
     annotation = _parsed(annotation)
     if isinstance(annotation, ast.Constant):
         return annotation.value is None or annotation.value is Ellipsis
-    name = _name(annotation)
+    name = last_name(annotation)
     if name:
         return name in _NOT_TENSORS
     if isinstance(annotation, ast.BinOp):
         return excludes_tensors(annotation.left) and excludes_tensors(annotation.right)
     if isinstance(annotation, ast.Subscript):
-        base = _name(annotation.value)
+        base = last_name(annotation.value)
         return base in _NOT_TENSORS or (
             (base in _CONTAINERS or base in ("Optional", "Union")) and all(excludes_tensors(one) for one in _elements(annotation.slice))
         )
     return False
-
-
-def _name(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _elements(node: ast.AST) -> List[ast.expr]:
@@ -88,10 +83,7 @@ def _elements(node: ast.AST) -> List[ast.expr]:
 def _parsed(node: ast.expr) -> ast.expr:
     """The annotation that a string holds."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        try:
-            return ast.parse(node.value.strip(), mode="eval").body
-        except (SyntaxError, ValueError):
-            return node
+        return expression_of(node.value.strip()) or node
     return node
 
 
@@ -99,7 +91,7 @@ def _read(node: ast.expr, aliases: Aliases, depth: int) -> Optional[InputShape]:
     node = _parsed(node)
     if depth > 6:
         return None
-    name = _name(node)
+    name = last_name(node)
     if name:
         dtype = _TENSOR_TYPES.get(name)
         if dtype is not None:
@@ -108,7 +100,7 @@ def _read(node: ast.expr, aliases: Aliases, depth: int) -> Optional[InputShape]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _union([node.left, node.right], aliases, depth)
     if isinstance(node, ast.Subscript):
-        return _subscript(_name(node.value), _elements(node.slice), aliases, depth)
+        return _subscript(last_name(node.value), _elements(node.slice), aliases, depth)
     return None
 
 
@@ -188,8 +180,8 @@ def _torchtyping(elements: List[ast.expr]) -> InputShape:
             dims.append(_constant_dim(element.value))
         elif isinstance(element, ast.UnaryOp):
             dims.append(None)  # -1: any size
-        elif _name(element) in _DTYPE_NAMES:
-            dtype = _DTYPE_NAMES[_name(element)]
+        elif last_name(element) in _DTYPE_NAMES:
+            dtype = _DTYPE_NAMES[last_name(element)]
     return input_shape(tuple(dims), dtype)
 
 
@@ -232,7 +224,7 @@ def _annotated(elements: List[ast.expr], aliases: Aliases, depth: int) -> Option
         if isinstance(one, ast.Call):
             dims = (
                 _generic_dims([*one.args])
-                if one.args and _name(one.func).lower() in ("shape", "dims", "tensorshape", "tensorspec")
+                if one.args and last_name(one.func).lower() in ("shape", "dims", "tensorshape", "tensorspec")
                 else None
             )
         elif isinstance(one, (ast.Tuple, ast.List)):

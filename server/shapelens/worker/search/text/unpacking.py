@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ....stated.shape_words import REST, Dim, Dims
+from ....stated.syntax_trees import integer
 from .einops_patterns import applied_layer, pattern_uses
 from .layer_ranks import Layers, Preserving, applied_to, wanted_rank
 from .local_names import ParameterNames, forget_assigned, pairs, walk
-from .tensor_calls import integer, ranks_of_call
+from .tensor_calls import ranks_of_call
 
 # How sure it is that a fact holds of every value that the parameter can have.
 SURE = 3  # it holds whenever the function runs to its end

@@ -7,11 +7,12 @@ import linecache
 import re
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Match, Optional, Tuple
 
 import torch
 
 from ....protocol import Value
+from ....stated.syntax_trees import program_of
 from ...sandbox.exceptions import traceback_of
 from .trial import RefusedInput, Trial
 
@@ -76,98 +77,85 @@ def _demands(trial: Trial) -> Iterator[Demand]:
 
 # --- messages ---
 
-_LARGER = re.compile(
-    r"Kernel size can't be greater|[Oo]utput size is too small|smaller than|Padding size should be less|at least|non-?zero size|is negative"
-    r"|negative output|too small|Expected more than 1|non-empty"
-)
-_NUMBER = re.compile(r"must be (int|a number|real number)|expected one of:.*\(Number|as an integer|int\(\) arg", re.DOTALL)
-_RANKS: List[Tuple["re.Pattern[str]", int]] = [  # the group that says the needed rank; 0: it is the pattern's own business
-    (re.compile(r"Expected \d+D \(unbatched\) or (\d+)D \(batched\) input"), 1),
-    (re.compile(r"[Ee]xpected (\d+)D input"), 1),
-    (re.compile(r"needs (\d+)D input"), 1),
-    (re.compile(r"[Ee]xpected \d+D or (\d+)D"), 1),
-    (re.compile(r"is not equal to len\(dims\) = (\d+)"), 1),
-    (re.compile(r"input must have (\d+) dimensions"), 1),
-    (re.compile(r"[Ee]xpected (\d+) dimensions?, got"), 1),
-    (re.compile(r"not enough values to unpack \(expected (?:at least )?(\d+)"), 1),
-    (re.compile(r"too many values to unpack \(expected (\d+)"), 1),
-    (re.compile(r"must be (\d+)-?D"), 1),
-    (re.compile(r"only supports? (\d+)D"), 1),
-    (re.compile(r"number of subscripts in the equation \((\d+)\)"), 1),
-    (re.compile(r"expected .{0,40}(\d)-dimensional"), 1),
-]
+
+def _rank(match: Match[str]) -> Iterable[Demand]:
+    return [Demand("rank", _rank_got(match.string), int(match[1]))]
+
+
+def _more_dims(match: Match[str]) -> Iterable[Demand]:
+    index = int(match[2] if match.re.groups > 1 else match[1])
+    return [Demand("rank", int(match[1]), index + 1 if index >= 0 else -index, least=True)]
+
+
+def _sizes(match: Match[str]) -> Iterable[Demand]:
+    """The first group says what is needed, the second what came."""
+    return [Demand("equal", int(got), int(need)) for need, got in zip(_INT.findall(match[1]), _INT.findall(match[2]))]
+
+
+def _all_sizes(match: Match[str]) -> Iterable[Demand]:
+    """As `_sizes`, of a message that says nothing else."""
+    return _sizes(match)
+
+
+def _multiples(match: Match[str]) -> Iterable[Demand]:
+    known = re.search(r"(\d+)\D{0,40}(?:divisible by|multiple of)\D{0,30}(\d+)", match.string)
+    if known is not None:
+        return [Demand("multiple", int(known[1]), int(known[2]))]
+    return [Demand("multiple", -1, number) for number in map(int, _INT.findall(match.string)) if number > 1]
+
+
+# What messages ask for, most telling first: what is found in "TypeError: the message", and what that says.
+_SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
+    (r"Expected \d+D \(unbatched\) or (\d+)D \(batched\) input", _rank),
+    (r"[Ee]xpected (\d+)D input", _rank),
+    (r"needs (\d+)D input", _rank),
+    (r"[Ee]xpected \d+D or (\d+)D", _rank),
+    (r"is not equal to len\(dims\) = (\d+)", _rank),
+    (r"input must have (\d+) dimensions", _rank),
+    (r"[Ee]xpected (\d+) dimensions?, got", _rank),
+    (r"not enough values to unpack \(expected (?:at least )?(\d+)", _rank),
+    (r"too many values to unpack \(expected (\d+)", _rank),
+    (r"must be (\d+)-?D", _rank),
+    (r"only supports? (\d+)D", _rank),
+    (r"number of subscripts in the equation \((\d+)\)", _rank),
+    (r"expected .{0,40}(\d)-dimensional", _rank),
+    (r"expected to be in range of \[-(\d+), \d+\], but got (-?\d+)", _more_dims),
+    (r"too many indices for tensor of dimension (\d+)", _more_dims),
+    (r"to have (\d+) channels, but got (\d+) channels", _all_sizes),
+    (r"\bto be (\d+),? but got (\d+)", _sizes),
+    (r"[Ee]xpected hidden\S* size \(([\d, ]+)\), got \[([\d, ]+)\]", _all_sizes),
+    (r"repeat dims can not be smaller than", lambda match: [Demand("rank", rank + 1, rank) for rank in (1, 2, 3)]),
+    (r"can't divide axis of length (\d+) in chunks of (\d+)", lambda match: [Demand("multiple", int(match[1]), int(match[2]))]),
+    (r"divisible|multiple of", _multiples),
+    (r"Kernel size can't be greater|[Oo]utput size is too small|smaller than|Padding size should be less|at least|non-?zero size|"
+     r"is negative|negative output|too small|Expected more than 1|non-empty", lambda match: [Demand("larger")]),
+    (r"'NoneType' object has no attribute '(\w+)'", lambda match: [Demand("missing", text=match[1], need=3)]),
+    (r"(?<!'NoneType' object )has no attribute '(\w+)'", lambda match: [Demand("missing", text=match[1], need=1)]),
+    (r"invalid data type 'str'|indices must be integers|only integers, slices|new\(\): data must be a sequence \(got str",
+     lambda match: [Demand("missing", need=4)]),
+    (r"^KeyError: ([\s\S]*)", lambda match: [Demand("missing", text=match[1].strip("'\""), need=2)]),
+    (r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)",
+     lambda match: [Demand("missing", text=name, need=0) for name in re.findall(r"'(\w+)'", match[1])]),
+    (r"NoneType", lambda match: [Demand("missing", need=3)]),
+    (r"^TypeError: [\s\S]*(?:must be (?:int|a number|real number)|expected one of:[\s\S]*\(Number|as an integer|int\(\) arg)"
+     r"|cannot be called on meta tensors", lambda match: [Demand("number")]),
+    (r"object is not iterable|must be (?:a )?(?:tuple|list)|is not subscriptable|expected .*(?:tuple|list) of Tensors",
+     lambda match: [Demand("parts")]),
+)  # fmt: skip
 
 
 def _of_message(message: str, name: str) -> Iterator[Demand]:
-    for pattern, group in _RANKS:
-        match = pattern.search(message)
+    for pattern, said in _SAYS:
+        match = re.search(pattern, "%s: %s" % (name, message))
         if match:
-            yield Demand("rank", _rank_got(message), int(match[group]))
-    match = re.search(r"expected to be in range of \[-(\d+), \d+\], but got (-?\d+)", message)
-    if match:
-        wanted = int(match[2])
-        yield Demand("rank", int(match[1]), wanted + 1 if wanted >= 0 else -wanted, least=True)
-    match = re.search(r"too many indices for tensor of dimension (\d+)", message)
-    if match:
-        yield Demand("rank", int(match[1]), int(match[1]) + 1, least=True)
-    match = re.search(r"to have (\d+) channels, but got (\d+) channels", message)
-    if match:
-        yield Demand("equal", int(match[2]), int(match[1]))
-        return
-    match = re.search(r"\bto be (\d+),? but got (\d+)", message)
-    if match:
-        yield Demand("equal", int(match[2]), int(match[1]))
-    match = re.search(r"[Ee]xpected hidden\S* size \(([\d, ]+)\), got \[([\d, ]+)\]", message)
-    if match:
-        needed, given = (_INT.findall(text) for text in (match[1], match[2]))
-        for got, need in zip(map(int, given), map(int, needed)):
-            yield Demand("equal", got, need)
-        return
-    match = re.search(r"repeat dims can not be smaller than", message)
-    if match:
-        for rank in (1, 2, 3):
-            yield Demand("rank", rank + 1, rank)
-    match = re.search(r"can't divide axis of length (\d+) in chunks of (\d+)", message)
-    if match:
-        yield Demand("multiple", int(match[1]), int(match[2]))
-    match = re.search(r"(\d+)\D{0,40}(?:divisible by|multiple of)\D{0,30}(\d+)", message)
-    if match:
-        yield Demand("multiple", int(match[1]), int(match[2]))
-    elif "divisible" in message or "multiple of" in message:
-        for number in map(int, _INT.findall(message)):
-            if number > 1:
-                yield Demand("multiple", -1, number)
-    if _LARGER.search(message):
-        yield Demand("larger")
-    match = re.search(r"has no attribute '(\w+)'", message)
-    if match:
-        owner = re.search(r"'(\w+)' object", message)
-        yield Demand("missing", text=match[1], need=3 if owner is not None and owner[1] == "NoneType" else 1)
-    if re.search(
-        r"invalid data type 'str'|indices must be integers|only integers, slices|new\(\): data must be a sequence \(got str", message
-    ):
-        yield Demand("missing", need=4)
-    if name == "KeyError":
-        yield Demand("missing", text=message.strip("'\""), need=2)
-    match = re.search(r"missing \d+ required (?:positional|keyword-only) arguments?: (.*)", message)
-    if match:
-        for name in re.findall(r"'(\w+)'", match[1]):
-            yield Demand("missing", text=name, need=0)
-    if "NoneType" in message:
-        yield Demand("missing", need=3)
-    if (name == "TypeError" and _NUMBER.search(message)) or "cannot be called on meta tensors" in message:
-        yield Demand("number")
-    if re.search(
-        r"object is not iterable|must be tuple|must be a (tuple|list)|is not subscriptable|expected .*(tuple|list) of Tensors", message
-    ):
-        yield Demand("parts")
+            yield from said(match)
+            if said is _all_sizes:
+                return
     # Sizes that a message of the author's names: "input size (64) does not match (224)".
     numbers = [int(text) for text in _INT.findall(message)][:6]
-    if len(numbers) >= 2:
-        for other in numbers[1:]:
-            if other != numbers[0] and other > 0:
-                yield Demand("equal", numbers[0], other)
-                yield Demand("equal", other, numbers[0])
+    for other in numbers[1:]:
+        if other > 0:
+            yield from _both(numbers[0], other)
 
 
 def _rank_got(message: str) -> int:
@@ -273,13 +261,10 @@ def _tests(file: str, number: int) -> Iterator[ast.expr]:
     stripped = text.lstrip()
     if stripped.startswith("assert"):
         for last in range(number, min(number + 6, len(lines)) + 1):
-            try:
-                statement = ast.parse("".join(lines[number - 1 : last]).strip()).body[0]
-            except (SyntaxError, ValueError):
-                continue
-            if isinstance(statement, ast.Assert):
-                yield statement.test
-            return
+            body = program_of("".join(lines[number - 1 : last]).strip()).body
+            yield from (statement.test for statement in body if isinstance(statement, ast.Assert))
+            if body:
+                return
     elif stripped.startswith("raise"):
         indent = len(text) - len(stripped)
         for above in range(number - 2, max(number - 12, -1), -1):
@@ -287,15 +272,8 @@ def _tests(file: str, number: int) -> Iterator[ast.expr]:
             inner = line.lstrip()
             if inner and len(line) - len(inner) < indent:
                 if inner.startswith(("if ", "elif ")):
-                    try:
-                        statement = ast.parse(inner[2:] if inner.startswith("el") else inner.rstrip() + "\n    pass").body[0]
-                    except (SyntaxError, ValueError):
-                        try:
-                            statement = ast.parse(inner.replace("elif", "if", 1).rstrip() + "\n    pass").body[0]
-                        except (SyntaxError, ValueError):
-                            return
-                    if isinstance(statement, ast.If):
-                        yield statement.test
+                    body = program_of(inner[inner.index("if") :].rstrip() + "\n    pass").body
+                    yield from (statement.test for statement in body if isinstance(statement, ast.If))
                 return
 
 

@@ -9,6 +9,7 @@ from typing import Dict, List, Optional, Sequence, Set, Tuple
 import torch
 
 from ....protocol import FileSpan
+from ....stated.syntax_trees import expression_of
 from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
 from ..evidence import NOTHING_SAID, InputSaid, with_sizes
@@ -261,8 +262,5 @@ def constructor_of(expression: str) -> str:
 
 def _call(expression: str) -> Optional[ast.Call]:
     """The call that an expression is; None for any other expression, and where columns of its text cannot be told from bytes."""
-    try:
-        body = ast.parse(expression, mode="eval").body if expression.isascii() else None
-    except SyntaxError:
-        return None
+    body = expression_of(expression) if expression.isascii() else None
     return body if isinstance(body, ast.Call) else None

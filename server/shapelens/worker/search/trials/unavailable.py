@@ -7,6 +7,7 @@ import contextlib
 import re
 from typing import Any, Callable, Iterator, Mapping, Optional
 
+from ....stated.syntax_trees import program_of
 from ...unknown import stand_ins, unknown_sizes
 from ..evidence import Candidate, with_sizes
 from .trial import Trial
@@ -35,10 +36,7 @@ def _named_in(expression: str, names: Mapping[str, Any], evaluate: Evaluate) -> 
     """The values of the names of an expression, and of what it loads; of a name that the file does not have, or whose definition fails,
     building tells.
     """
-    try:
-        nodes = list(ast.walk(ast.parse(expression)))
-    except SyntaxError:
-        return
+    nodes = list(ast.walk(program_of(expression)))
     named = {node.id for node in nodes if isinstance(node, ast.Name)}
     loads = {ast.unparse(node) for node in nodes if isinstance(node, ast.Call) and _LOADS.fullmatch(ast.unparse(node.func))}
     yield from map(evaluate, sorted(loads))

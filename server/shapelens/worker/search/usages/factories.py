@@ -6,8 +6,9 @@ import ast
 import re
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
+from ....stated.syntax_trees import dotted, with_defaults
 from ..evidence import Candidate
-from .scripts.module_names import FUNCTIONS, Function, ModuleNames, dotted, required, statements
+from .scripts.module_names import FUNCTIONS, Function, ModuleNames, required, statements
 from .scripts.scope import CallArguments
 from .scripts.script import Script
 
@@ -96,12 +97,8 @@ def _handed_over(names: ModuleNames, function: Function, classes: Set[str], dept
 
 def _without_weights(function: Function) -> List[str]:
     """Arguments that keep a factory from asking for weights that would have to be fetched."""
-    arguments = function.args
-    positional = arguments.posonlyargs + arguments.args
-    defaults = list(zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults))
-    defaults += [(one, default) for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults) if default is not None]
     written = []
-    for parameter, default in defaults:
+    for parameter, default in with_defaults(function):
         falsy = isinstance(default, ast.Constant) and not default.value
         if parameter.arg.startswith(WEIGHTS) and not falsy:
             is_flag = isinstance(default, ast.Constant) and default.value is True

@@ -10,7 +10,6 @@ https://lightning.ai/docs/pytorch/stable/cli/lightning_cli_advanced_3.html
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import os
@@ -18,6 +17,7 @@ import re
 from typing import Any, Collection, Dict, Iterable, Iterator, List, Optional
 
 from ....regular_files import read_regular
+from ....stated.syntax_trees import expression_of
 from ..evidence import Candidate
 from .project_settings import LARGEST, OF_CONFIGURATIONS
 
@@ -134,11 +134,7 @@ class _ConfigurationWriter:
             if text is not None:
                 arguments.append("%s=%s" % (key, text))
         written = "partial(%s)" % ", ".join([name, *arguments]) if partial else "%s(%s)" % (name, ", ".join(arguments))
-        try:
-            ast.parse(written, mode="eval")
-        except (SyntaxError, ValueError):
-            return None
-        return written
+        return written if expression_of(written) is not None else None
 
     def _referred(self, text: str) -> Any:
         """What `${a.b}` stands for in this file; None where that stands elsewhere."""

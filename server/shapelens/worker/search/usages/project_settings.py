@@ -14,6 +14,8 @@ import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ....regular_files import read_regular
+from .scripts.parameters import command_line
+from .scripts.values import is_guessed
 
 MOST_FOLDERS = 4  # the document's own and those above it
 MOST_FILES = 60  # of one folder
@@ -47,25 +49,13 @@ class Current:
     settings = ProjectSettings("", "")  # set by whoever searches for examples
 
 
-def argument_defaults(tree: ast.Module) -> List[Tuple[str, Any]]:
-    """The defaults of the `add_argument` calls in a file."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
-            given = {keyword.arg: keyword.value for keyword in node.keywords}
-            flags = [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            dest = given.get("dest")
-            name = str(dest.value) if isinstance(dest, ast.Constant) else max(flags, key=len).lstrip("-").replace("-", "_") if flags else ""
-            action = given.get("action")
-            try:
-                value = ast.literal_eval(given["default"]) if "default" in given else None
-            except (ValueError, TypeError):
-                continue
-            if value is None and isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
-                value = action.value == "store_false"
-            if value is not None and name:
-                found.append((name, value))
-    return found
+def argument_defaults(tree: ast.Module) -> Iterator[Tuple[str, Any]]:
+    """The defaults that a file's command lines say, as values."""
+    for name, default in command_line(tree):
+        with contextlib.suppress(ValueError, TypeError):
+            value = ast.literal_eval(default)
+            if value is not None and not is_guessed(default):
+                yield name, value
 
 
 def _agreed(settings: Iterator[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:

@@ -9,9 +9,10 @@ import sys
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan
+from ....stated.syntax_trees import all_parameters, dotted
 from ...evaluation.dtype_names import SHORTHANDS
 from ..evidence import Candidate
-from .scripts.module_names import ModuleNames, dotted, free_names
+from .scripts.module_names import ModuleNames, free_names, method
 from .scripts.scope import CallArguments
 from .scripts.script import ModelUse, Script
 from .scripts.values import ScriptValue
@@ -117,9 +118,10 @@ def _absolute_imports(tree: ast.Module) -> Set[str]:
 def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:
     """`get_inputs()` and `get_init_inputs()`, as benchmarks have them: lists of what a model is called with and built from."""
     functions = script.names.functions
-    if "get_inputs" not in functions or not script.classes:
+    if "get_inputs" not in functions or not script.names.classes:
         return []
-    targets = [name for name in script.names.classes if name in ("Model", "ModelNew")] or list(script.names.classes)[-1:]
+    of_last = _interface(list(script.names.classes.values())[-1])
+    targets = [name for name, node in script.names.classes.items() if name in script.classes and _interface(node) == of_last]
     given = script.run(functions["get_inputs"], CallArguments([], []), script.module)
     texts = ["*get_inputs()"]
     if given.items is not None and script.prefers_result(given):
@@ -130,10 +132,15 @@ def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:
     call = FileSpan("", node.lineno, node.col_offset, node.lineno, node.col_offset + len("def get_inputs"))
     found = []
     for target in targets:
-        if target in script.classes:
-            constructor = "%s(%s)" % (target, constructors)
-            found += [Candidate(target, constructor, text, "usage", "get_inputs()", call=call) for text in texts]
+        constructor = "%s(%s)" % (target, constructors)
+        found += [Candidate(target, constructor, text, "usage", "get_inputs()", call=call) for text in texts]
     return found
+
+
+def _interface(node: ast.ClassDef) -> List[List[str]]:
+    """What a model is built and called with: that of the last class is what the file is about, and other versions of it have the same."""
+    functions = [method(node, name) for name in ("__init__", "forward")]
+    return [[each.arg for each in all_parameters(function)] for function in functions if function is not None]
 
 
 def _constructors(script: Script, writer: UsageWriter) -> str:

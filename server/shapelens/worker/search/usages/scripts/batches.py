@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import List, Optional, Tuple
 
+from .....stated.syntax_trees import keyword
 from ....shims.data_sets.documented import DATA_SETS
 from .loops import first_of
 from .scope import CallArguments
@@ -47,7 +48,7 @@ def data_set(name: str, given: CallArguments) -> Optional[ScriptValue]:
 
 
 def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
-    given = node.args[0] if node.args else next((keyword.value for keyword in node.keywords if keyword.arg == "size"), None)
+    given = node.args[0] if node.args else keyword(node, "size")
     if isinstance(given, (ast.Tuple, ast.List)) and len(given.elts) == 2:
         sizes = [integer(part) for part in given.elts]
         return (sizes[0], sizes[1]) if sizes[0] and sizes[1] else None

@@ -11,7 +11,8 @@ import os
 import re
 from typing import Dict, List, Optional, Sequence
 
-from .module_names import FUNCTIONS, Function, ModuleNames, dotted, inherited, method, required
+from .....stated.syntax_trees import dotted
+from .module_names import FUNCTIONS, Function, ModuleNames, inherited, method, required
 from .parameters import from_decorators
 from .statements import EXPECT_FAILURE
 

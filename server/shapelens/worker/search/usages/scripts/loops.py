@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .module_names import dotted
+from .....stated.syntax_trees import dotted
 from .values import UNKNOWN, ScriptValue, checked, constant, integer
 
 PROGRESS = {"tqdm", "trange", "track", "progress_bar", "iter", "list", "tuple", "sorted", "reversed", "cycle", "islice", "prefetch"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterator, List, Optional, Set, Union
 
+from .....stated.syntax_trees import dotted
+
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 MODELS = ("Module", "Model", "Layer", "Network")  # what the names of classes that models derive from end with
@@ -82,17 +84,6 @@ def _word(node: Union[ast.Name, ast.FunctionDef, ast.arg, ast.Attribute]) -> str
     if isinstance(node, ast.Name):
         return node.id
     return node.name if isinstance(node, ast.FunctionDef) else node.arg if isinstance(node, ast.arg) else node.attr
-
-
-def dotted(node: Optional[ast.AST]) -> str:
-    """`a.b.c` as text; "" for any other expression."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([node.id] + parts[::-1])
 
 
 def statements(body: List[ast.stmt]) -> Iterator[ast.stmt]:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Optional, Sequence
+from typing import Dict, Iterator, Optional, Sequence, Tuple
 
-from .module_names import dotted
+from .....stated.syntax_trees import dotted
 from .values import ScriptValue, constant, guessed
 
 
-def command_line_defaults(tree: ast.AST) -> Dict[str, ScriptValue]:
-    """The defaults of a command line, by the names that its options are read by."""
-    found: Dict[str, ScriptValue] = {}
+def command_line(tree: ast.AST) -> Iterator[Tuple[str, ast.expr]]:
+    """The options of a file's command lines that have a default, by the names that they are read by."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument":
-            name = _destination(node)
-            default = _default(node)
-            if name and default is not None and name not in found:
-                found[name] = ScriptValue(default)
-    return found
+            name, default = _destination(node), _default(node)
+            if name and default is not None:
+                yield name, default
 
 
 def _destination(node: ast.Call) -> str:

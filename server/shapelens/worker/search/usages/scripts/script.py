@@ -10,13 +10,13 @@ import ast
 from dataclasses import dataclass, replace
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
+from .....stated.syntax_trees import dotted, is_none, positional, with_defaults
 from . import batches, tools
 from .loops import first_of, iterated
 from .module_names import (
     FUNCTIONS,
     Function,
     ModuleNames,
-    dotted,
     free_names,
     inherited,
     main_class,
@@ -30,7 +30,7 @@ from .parameters import from_decorators
 from .scope import CallArguments, ScriptScope
 from .statements import StatementEvaluator
 from .tensors import Tensors
-from .values import UNKNOWN, ScriptValue, Unresolved, checked, first_known, is_guessed, is_literal, is_none
+from .values import UNKNOWN, ScriptValue, Unresolved, checked, first_known, is_guessed, is_literal
 
 MOST_CALLS = 400  # of functions that are gone through
 DEEPEST = 6
@@ -131,7 +131,7 @@ class Script(StatementEvaluator):
         return first_known(inner.returned)
 
     def _bind_parameters(self, function: Function, given: CallArguments, inner: ScriptScope, owner: Optional[ScriptValue]) -> None:
-        parameters = function.args.posonlyargs + function.args.args
+        parameters = positional(function)
         by_decorator = from_decorators(function.decorator_list)
         is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
         if (
@@ -143,12 +143,7 @@ class Script(StatementEvaluator):
             itself = ScriptValue(ast.Name(self._owners[id(function)].name, ast.Load())) if is_of_class else ScriptValue(attributes={})
             inner.values[parameters[0].arg] = owner if owner is not None and not is_of_class else itself
             parameters = parameters[1:]
-        defaults: Dict[str, ast.expr] = {}
-        for parameter, default in zip(reversed(parameters), reversed(function.args.defaults)):
-            defaults[parameter.arg] = default
-        for parameter, said in zip(function.args.kwonlyargs, function.args.kw_defaults):
-            if said is not None:
-                defaults[parameter.arg] = said
+        defaults = {parameter.arg: default for parameter, default in with_defaults(function)}
         for position, parameter in enumerate(parameters + function.args.kwonlyargs):
             name = parameter.arg
             value = given.by_name(name, position if position < len(parameters) else None)

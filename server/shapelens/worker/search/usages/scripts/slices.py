@@ -12,11 +12,12 @@ import copy
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
+from .....stated.syntax_trees import dotted
 from ....evaluation.dtype_names import BY_NAME
 from .folding import lists_written_out, slice_of_literal
 from .loops import first_element
-from .module_names import Function, ModuleNames, dotted, free_names, method
-from .parameters import command_line_defaults
+from .module_names import Function, ModuleNames, free_names, method
+from .parameters import command_line
 from .scope import CallArguments, ScriptScope
 from .values import UNKNOWN, ScriptValue, Unresolved, checked, constant, dotted_node, first_known, guessed, integer, part_of, with_spelling
 
@@ -45,7 +46,9 @@ class ExpressionEvaluator:
     def options(self) -> Dict[str, ScriptValue]:
         """The defaults of the command line."""
         if self._options is None:
-            self._options = command_line_defaults(self.names.tree)
+            self._options = {}
+            for name, default in command_line(self.names.tree):
+                self._options.setdefault(name, ScriptValue(default))
         return self._options
 
     def value(self, node: Optional[ast.AST], scope: ScriptScope) -> ScriptValue:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Sequence
 
+from .....stated.syntax_trees import dotted, is_none
 from .loops import AppendingLoop, empty_lists, first_element, turns_of
-from .module_names import Function, ModuleNames, dotted, is_main_block
+from .module_names import Function, ModuleNames, is_main_block
 from .scope import ScriptScope
 from .slices import ExpressionEvaluator
-from .values import UNKNOWN, ScriptValue, constant, first_known, is_none
+from .values import UNKNOWN, ScriptValue, constant, first_known
 
 EXPECT_FAILURE = {"raises", "assertRaises", "assertRaisesRegex", "suppress"}
 CHANGE_THEIR_LIST = {"append", "extend", "insert", "remove", "pop", "clear", "add", "update"}

@@ -6,8 +6,9 @@ import ast
 import copy
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from .....stated.syntax_trees import dotted, is_none, keyword
 from ....evaluation.dtype_names import BY_NAME, BY_TENSOR_TYPE, SHORTHANDS
-from .module_names import ModuleNames, dotted
+from .module_names import ModuleNames
 from .values import SPELLED, ScriptValue, constant, integer
 
 # By full name: the dtype where none is given.
@@ -164,8 +165,8 @@ class Tensors:
 
     def _cast(self, node: ast.Call, dtype: str, sizes: Optional[List[ast.expr]]) -> Optional[Made]:
         """With what the `dtype` keyword says."""
-        given = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
-        if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+        given = keyword(node, "dtype")
+        if given is not None and not is_none(given):
             dtype = BY_NAME.get(dotted(given).rpartition(".")[2], "")
         return (dtype, sizes) if dtype and sizes is not None else None
 

@@ -157,11 +157,6 @@ def part_of(whole: Optional[ast.expr], key: Optional[ast.expr], number: Optional
     return None
 
 
-def is_none(node: Optional[ast.expr]) -> bool:
-    """Whether an expression is `None`."""
-    return isinstance(node, ast.Constant) and node.value is None
-
-
 def with_spelling(value: ScriptValue, name: str) -> ScriptValue:
     """A number remembers what the script calls it."""
     if isinstance(value.node, ast.Constant) and type(value.node.value) is int:
