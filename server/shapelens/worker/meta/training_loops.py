@@ -48,6 +48,7 @@ class Loop:
         self.frame = frame
         self.count = 0
         self._recorder, self._met, self._news = recorder, recorder.met, recorder.news
+        self._made, self._used = recorder.made, recorder.used
         self._whole = len(iterable) if type(iterable) is range else 0
         self._steps = training.steps
         self._clock = WorkClock()
@@ -81,11 +82,15 @@ class Loop:
             tape.turned(self._optimizers, self._time)
             before, self._carried = self._carried, _carried(self.frame)
             return count < 2 and any(self._carried[name] != kind for name, kind in before.items() if name in self._carried)
-        return count < MOST_TURNS and self._clock() < LOOP_SECONDS
+        return count < MOST_TURNS and (self._clock() < LOOP_SECONDS or self.builds())
 
     def has_met(self) -> bool:
         """Whether there was a tensor since the loop began, or anything else that is to be reported."""
         return self._recorder.met != self._met
+
+    def builds(self) -> bool:
+        """Whether it makes layers and calls none: a model without some of them would be another one."""
+        return self._recorder.made != self._made and self._recorder.used == self._used
 
     def is_long(self) -> bool:
         """Whether it computes tensors, has taken the turns that show its shapes, and all of them would take too long.
@@ -101,7 +106,7 @@ class Loop:
             shows_more = self.count == 1 or (self._news != news and self.count < TOLD)
             if shows_more or self._began < SLOW_SECONDS:
                 return False
-        return self.has_met() and (self._began - began) * self._whole > LONG_SECONDS
+        return self.has_met() and not self.builds() and (self._began - began) * self._whole > LONG_SECONDS
 
     def end_early(self) -> None:
         """It takes no more turns: what it gathers is of unknown length, and the sizes that changed from turn to turn are not known."""
