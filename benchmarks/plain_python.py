@@ -17,12 +17,11 @@ import time
 from typing import Any
 
 from shapelens.worker.loading.unobserved import Unobserved
-from shapelens.worker.meta.training_loops import model_turns
 from shapelens.worker.program.flow import Flow
 from shapelens.worker.program.program import gradients_assumed
 from shapelens.worker.rewrite.resilient import resilient
 from shapelens.worker.rewrite.site_table import SiteTable
-from shapelens.worker.rewrite.sites import ASSUMED, MODEL_TURNS, NUMBERS, TURN, TURNS, WINDOW
+from shapelens.worker.rewrite.sites import ASSUMED, NUMBERS, TURN, TURNS, WINDOW
 from shapelens.worker.trace.recorder import Recorder
 from shapelens.worker.unknown.conditions import assumed
 from shapelens.worker.unknown.unknown_sizes import of_numbers, turn, turns
@@ -64,7 +63,7 @@ def followed(code: Any, recorder: Recorder, text: str) -> tuple[float, int]:
     failures: list[BaseException] = []
     unobserved = Unobserved(recorder)
     flow = Flow(lambda name: None, lambda error, frame, line: failures.append(error), unobserved)
-    names: dict[str, Any] = {**recorder.reporters(), **unobserved.reporters(), **flow.names(), MODEL_TURNS: model_turns, "text": text}
+    names: dict[str, Any] = {**recorder.reporters(), **unobserved.reporters(), **flow.names(), "text": text}
     names.update({ASSUMED: assumed, TURNS: turns, TURN: turn, WINDOW: window})
     names.update({own: of_numbers[name] for name, own in NUMBERS.items()})
     with gradients_assumed():

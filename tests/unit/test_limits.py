@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from shapelens.worker.meta.training_loops import LOOP_SECONDS, Loop
+from shapelens.worker.rewrite.site_table import SiteTable
 from shapelens.worker.sandbox.clocks import RunClock
 from shapelens.worker.sandbox.limits import DeadlineReached, limit_time, no_time_limit, undisturbed, within
+from shapelens.worker.trace.recorder import Recorder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no interval timers")
 
@@ -155,7 +157,7 @@ def test_time_that_others_take_does_not_count() -> None:
 @ON_LINUX
 def test_a_loop_is_not_cut_for_the_time_that_others_take() -> None:
     with others(4):
-        loop, start = Loop(sys._getframe()), time.monotonic()
+        loop, start = Loop(sys._getframe(), Recorder(SiteTable(), lambda module, site: None)), time.monotonic()
         compute(LOOP_SECONDS / 2)
         goes_on, wall = loop.goes_on(1), time.monotonic() - start
     assert wall > LOOP_SECONDS, "the others have had their share"

@@ -113,6 +113,7 @@ class Calls:
 
     def constructed(self, module: Any) -> None:
         """A module ran `Module.__init__`. Where it lies outside of rewritten code, its frame tells where it was constructed."""
+        self.recorder.made += 1
         self._register(module, *self.frames.constructor(module))
 
     def taken_over(self, module: Any) -> None:
@@ -138,6 +139,7 @@ class Calls:
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """`Module.__call__`: check, call, record."""
+        self.recorder.used += 1
         if self.depth == 0:
             given_instead = None if self.of_unknown is None else self.of_unknown(module, args, kwargs)
             if given_instead is not None:

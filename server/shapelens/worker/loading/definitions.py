@@ -1,8 +1,8 @@
 """Only definitions run: imports, classes and functions at once, the rest of a module when a name that it binds is first read.
 
-Behind a module's globals stand builtins of its own, whose `__missing__` runs the statements that bind the missing name. Training loops,
-downloads and `main()` calls bind nothing that a model needs, so they never run; neither does a `__main__` block, unless a model needs a
-name of it.
+Behind a module's globals stand builtins of its own, whose `__missing__` runs the statements that bind the missing name. Downloads and
+`main()` calls bind nothing that a model needs, so they never run; neither does a `__main__` block, unless a model needs a name of it. Of a
+training loop, what a name needs that it binds is run once: `x, y = get_batch()`, and not the model.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ class Definitions:
         self._builtins = _Builtins(self)
         self._flags = 0
         self._body: List[ast.stmt] = []
+        self._taken: Set[Tuple[ast.stmt, str]] = set()  # loops that train, and what their first turns were asked for
         self._running: List[ast.stmt] = []  # statements that run inside of each other, as one reads what another binds
         self._early: Set[str] = set()  # names that were read while a statement ran that comes before some which bind them
         self._longest, self._longest_definition = LONGEST, TIMEOUTS.definition
@@ -154,7 +155,7 @@ class Definitions:
             # What is known may be changed by those that wait, unless it is wanted as it was before them.
             if name not in self._names or (statements is self._waiting and name not in self._early):
                 names = _with_parts(name, statements)
-                self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)))  # noqa: B023
+                self._run_those(statements, lambda node: not names.isdisjoint(bound_names(node)), name)  # noqa: B023
         if name not in self._names:
             self._take_branch(name)
         if name not in self._names and not name.startswith("_"):
@@ -185,13 +186,16 @@ class Definitions:
         names = _with_parts(name, self._waiting)
         binding = [node for node in self._waiting if not names.isdisjoint(bound_names(node))]
         if any(node.lineno > line for node in binding):
-            self._run_those(self._waiting, lambda node: node.lineno < line and node in binding)
+            self._run_those(self._waiting, lambda node: node.lineno < line and node in binding, name)
             if name in self._names:
                 self._early.add(name)
 
-    def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool]) -> None:
+    def _run_those(self, statements: List[ast.stmt], wanted: Callable[[ast.stmt], bool], name: str = "") -> None:
+        """name: for which they run, where that is known."""
         for node in [node for node in statements if wanted(node)]:
-            if node in statements:  # It may have run while an earlier one was run.
+            if name and isinstance(node, (ast.For, ast.While)) and _trains(node):
+                self._take_turn(node, name)
+            elif node in statements:  # It may have run while an earlier one was run.
                 place = statements.index(node)
                 del statements[place]
                 try:
@@ -199,6 +203,17 @@ class Definitions:
                 except TooLong:  # It may have the time when it is asked for again.
                     statements.insert(place, node)
                     raise
+
+    def _take_turn(self, loop: Union[ast.For, ast.While], name: str) -> None:
+        """Run what a loop that trains needs for a name, once."""
+        if (loop, name) in self._taken:
+            return
+        self._taken.add((loop, name))
+        try:
+            self._execute(_first_turn(loop, {name}))
+        except TooLong:
+            self._taken.discard((loop, name))
+            raise
 
     def _take_starred(self, name: str) -> None:
         """`from x import *` brought the names that x had then; one that x finds on demand is asked for now."""
@@ -521,6 +536,25 @@ def _trains(node: ast.AST) -> bool:
 def _is_training(node: ast.AST) -> bool:
     """Whether a loop with this in it trains: what it does to a model makes no difference to its shapes."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "zero_grad", "step")
+
+
+def _first_turn(node: Union[ast.For, ast.While], names: Set[str]) -> ast.stmt:
+    """The first turn of a loop, without what these names do not need. Adds the names that it reads for them."""
+    body: List[ast.stmt] = []
+    for child in reversed(node.body):
+        if names.isdisjoint(bound_names(child)):
+            continue
+        if isinstance(child, (ast.For, ast.While)) and _trains(child):
+            child = _first_turn(child, names)
+        else:
+            names |= _read_names(child)
+        body.insert(0, child)
+    body.append(ast.copy_location(ast.Break(), node))
+    if isinstance(node, ast.For):
+        names |= _read_names(node.iter)
+        return ast.copy_location(ast.For(node.target, node.iter, body, []), node)
+    names |= _read_names(node.test)
+    return ast.copy_location(ast.While(node.test, body, []), node)
 
 
 def _filled_by(node: ast.AST) -> Iterator[str]:

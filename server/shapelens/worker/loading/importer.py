@@ -18,9 +18,8 @@ from types import ModuleType
 from typing import AbstractSet, Any, Callable, Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from ...regular_files import read_regular
-from ..meta.training_loops import model_turns
 from ..rewrite.device_choices import ACCELERATOR, DEVICE
-from ..rewrite.instrument import ASSUMED, MODEL_TURNS, NUMBERS, TURN, TURNS, WINDOW, rewrite
+from ..rewrite.instrument import ASSUMED, NUMBERS, TURN, TURNS, WINDOW, rewrite
 from ..rewrite.package_checks import MAY_REFUSE, assume_packages
 from ..sandbox.monkeypatches import BUILT_IN
 from ..trace.devices import device_of, standing_for
@@ -187,7 +186,7 @@ class UserFinder(importlib.abc.MetaPathFinder):
         names = module.__dict__
         names.update(self.recorder.reporters())
         names[ASSUMED], names[TURNS], names[TURN], names[WINDOW] = assumed, turns, turn, window
-        names[MODEL_TURNS], names[ACCELERATOR], names[DEVICE] = model_turns, standing_for, device_of
+        names[ACCELERATOR], names[DEVICE] = standing_for, device_of
         names.update(self.unobserved.reporters())
         for name, own in NUMBERS.items():
             names[own] = of_numbers[name]

@@ -6,6 +6,7 @@ import ast
 import collections
 import functools
 import importlib.util
+import io
 import logging
 import pathlib
 import re
@@ -29,6 +30,7 @@ OPAQUE = (
     getattr(types, "UnionType", ModuleType), logging.Logger, pathlib.PurePath, re.Pattern, torch.dtype, torch.device, torch.layout,
     torch.memory_format,
 )  # fmt: skip
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter)  # hold nothing once they are closed
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, types.MappingProxyType)
 NOT_READ = {"__builtins__", "__spec__", "__loader__"}
@@ -136,6 +138,8 @@ class _ObjectReader:
         if cls is torch.Tensor:
             with torch._C.DisableTorchFunction():
                 return tuple(value.shape), None if value.is_inference() else value._version
+        if cls in _FILES and value.closed:
+            return None
         if issubclass(cls, OPAQUE) or cls is StandInModule or cls.__module__ in ("typing", "dataclasses"):
             return None
         if is_all_in_its_attributes(cls):

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from ..meta import op_cache
 from ..meta.training_loops import Loop, turns_followed
-from ..rewrite.sites import COMPREHENDED, FIRST_TURNS, FURTHER_TURNS, GENERATED
+from ..rewrite.sites import COMPREHENDED, FIRST_TURNS, FURTHER_TURNS, GENERATED, MODEL_TURNS
 from ..sandbox.originals import time
 from ..trace.recorder import Recorder
 from .code_objects import codes_in, function_of_frame
@@ -62,7 +62,8 @@ class Unobserved:
     def reporters(self) -> Dict[str, Any]:
         """The functions that rewritten code calls, by name."""
         comprehended = {COMPREHENDED: self.comprehended, GENERATED: self.generated}
-        return {FIRST_TURNS: self.first_turns, FURTHER_TURNS: self.further_turns, **comprehended}
+        loops = {FIRST_TURNS: self.first_turns, FURTHER_TURNS: self.further_turns, MODEL_TURNS: self.model_turns}
+        return {**loops, **comprehended}
 
     # --- comprehensions ---
 
@@ -103,11 +104,17 @@ class Unobserved:
     def _first_turns(self, iterable: Iterable[Any], frame: FrameType, line: int) -> Iterator[Any]:
         turns = FirstTurns(self, iterable, all_of_them=not line)
         if op_cache.state.assumes_gradients:
-            yield from turns_followed(turns, Loop(frame, iterable), lambda: turns.watch.has_met())
+            yield from turns_followed(turns, Loop(frame, self.recorder, iterable))
         else:
             yield from turns
         if turns.rest is not None:
             self.take(frame, line, turns.rest, turns.watch, Budget())
+
+    def model_turns(self, iterable: Iterable[Any]) -> Iterable[Any]:
+        """What a `for` in a method of a model goes through: all of it, but for a loop that is cut short (`turns_followed`)."""
+        if not op_cache.state.assumes_gradients:
+            return iterable
+        return turns_followed(iterable, Loop(sys._getframe(1), self.recorder, iterable))
 
     def take(self, frame: FrameType, line: int, items: Iterator[Any], watch: "Watch", budget: Budget) -> None:
         """Let the `for` of a line take these items next, without reports."""

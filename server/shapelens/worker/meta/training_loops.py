@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-import sys
 from types import FrameType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional
 
 import torch
 
 from ..sandbox.clocks import WorkClock
 from ..trace.provenance import tape_clock
+from ..trace.recorder import Recorder
 from ..trace.tape import tape
 from ..trace.value_summary import key_of
 from ..unknown import unknown_sizes
-from . import op_cache
 from .gradients import training
 from .mode import become_meta
 
 LOOP_SECONDS = 0.25  # that a loop takes, after which it is cut
 MOST_TURNS = 4096
 SHOWN = 8  # turns that show how the shapes of a loop change
+TOLD = 4  # turns of which a hint tells, as it says "…" of more shapes than three
+SLOW_SECONDS = 0.1  # that turns take, for fewer to be taken
 LONG_SECONDS = 0.5  # that the turns of a loop that counts may take in all, for it to take more
 
 
-def model_turns(iterable: Iterable[Any]) -> Iterable[Any]:
-    """What a `for` in a method of a model goes through: all of it, but for a loop that is cut short (`turns_followed`)."""
-    return turns_followed(iterable, Loop(sys._getframe(1), iterable)) if op_cache.state.assumes_gradients else iterable
-
-
-def turns_followed(items: Iterable[Any], loop: "Loop", has_met: Callable[[], bool] = lambda: True) -> Iterator[Any]:
+def turns_followed(items: Iterable[Any], loop: "Loop") -> Iterator[Any]:
     """What a `for` goes through while a program is followed, or a statement of a module that is loaded.
 
     One that trains takes its first turns, and one that counts and takes long (`for _ in range(max_new_tokens)`) those that show its shapes;
     what this one carries along is of unknown size then. All others take all turns, and so does one that `forward` comes to.
-    has_met: whether it computes tensors.
     """
     for loop.count, item in enumerate(items, 1):
         yield item
@@ -41,21 +36,23 @@ def turns_followed(items: Iterable[Any], loop: "Loop", has_met: Callable[[], boo
             if not loop.goes_on(loop.count):
                 unknown_sizes.cut_short(loop.gathered())
                 return
-        elif loop.is_long() and has_met() and not _is_called_by_forward(loop.frame):
+        elif loop.is_long() and not _is_called_by_forward(loop.frame):
             loop.end_early()
             return
 
 
 class Loop:
-    """A loop under way: what it has cost, and what it carries along. iterable: what it goes through."""
+    """A loop under way: what it has met and cost, and what it carries along. iterable: what it goes through."""
 
-    def __init__(self, frame: FrameType, iterable: Any = None) -> None:
+    def __init__(self, frame: FrameType, recorder: Recorder, iterable: Any = None) -> None:
         self.frame = frame
         self.count = 0
+        self._recorder, self._met, self._news = recorder, recorder.met, recorder.news
+        self._made, self._used = recorder.made, recorder.used
         self._whole = len(iterable) if type(iterable) is range else 0
         self._steps = training.steps
         self._clock = WorkClock()
-        self._last_but_one = 0.0  # when the turn began that tells how long one takes
+        self._began = 0.0  # when the last turn did
         self._shown = [_shapes(frame)]  # after each of the first turns
         self._carried = _carried(frame)
         self._optimizers, self._time = len(tape.optimizers), tape_clock.time
@@ -85,16 +82,31 @@ class Loop:
             tape.turned(self._optimizers, self._time)
             before, self._carried = self._carried, _carried(self.frame)
             return count < 2 and any(self._carried[name] != kind for name, kind in before.items() if name in self._carried)
-        return count < MOST_TURNS and self._clock() < LOOP_SECONDS
+        return count < MOST_TURNS and (self._clock() < LOOP_SECONDS or self.builds())
+
+    def has_met(self) -> bool:
+        """Whether there was a tensor since the loop began, or anything else that is to be reported."""
+        return self._recorder.met != self._met
+
+    def builds(self) -> bool:
+        """Whether it makes layers and calls none: a model without some of them would be another one."""
+        return self._recorder.made != self._made and self._recorder.used == self._used
 
     def is_long(self) -> bool:
-        """Whether it has taken the turns that show its shapes, and all of them would take too long. To be asked after each turn."""
+        """Whether it computes tensors, has taken the turns that show its shapes, and all of them would take too long.
+
+        To be asked after each turn. Of turns that take their time fewer are taken: until one shows nothing new, or more than a hint tells.
+        """
         if self.count > SHOWN or not self._whole > SHOWN:
             return False
         self._shown.append(_shapes(self.frame))
-        if self.count == SHOWN - 1:
-            self._last_but_one = self._clock()
-        return self.count == SHOWN and (self._clock() - self._last_but_one) * self._whole > LONG_SECONDS
+        began, self._began = self._began, self._clock()
+        news, self._news = self._news, self._recorder.news
+        if self.count < SHOWN:
+            shows_more = self.count == 1 or (self._news != news and self.count < TOLD)
+            if shows_more or self._began < SLOW_SECONDS:
+                return False
+        return self.has_met() and not self.builds() and (self._began - began) * self._whole > LONG_SECONDS
 
     def end_early(self) -> None:
         """It takes no more turns: what it gathers is of unknown length, and the sizes that changed from turn to turn are not known."""

@@ -86,7 +86,7 @@ class Flow:
         self.gone: Dict[int, AttributeError] = {}  # by line: what was asked of an iterator by a method that it does not have any more
         self._turned: Dict[Branches, Optional[bool]] = dict.fromkeys(turned)  # the way that they go; None: not as they would
         self._unknown_items = 0  # comprehensions that went through something unknown
-        self._loops: Dict[Tuple[int, int], Tuple[Loop, int]] = {}  # `while` loops under way, by frame and line; what was met before
+        self._loops: Dict[Tuple[int, int], Loop] = {}  # `while` loops under way, by frame and line
 
     def names(self) -> Dict[str, Any]:
         """The functions by the names that resilient code has for them."""
@@ -128,13 +128,11 @@ class Flow:
         """
         frame = sys._getframe(1)
         count = 0
-        loop = Loop(frame, iterable)
+        loop = Loop(frame, self._unobserved.recorder, iterable)
         ended_early = unknown_sizes.state.ended_early
         is_open = is_of_unknown_number(iterable) or unknown_sizes.is_of_unknown_length(iterable)
         may_switch = may_switch and not (is_open or self._is_aside or unknown_sizes.state.text)
         watch = self._unobserved.watch() if may_switch else None
-        recorder = self._unobserved.recorder
-        met = recorder.met
         batches: Optional[_LoaderTurns] = None
         giving.forget()
         try:
@@ -145,11 +143,10 @@ class Flow:
                     batches = _LoaderTurns(giving.latest, item)
                 yield _fitted(item, pattern)
                 goes_on = loop.goes_on(count)
-                has_met = recorder.met != met
-                if watch is not None and not has_met and (count == FIRST or not goes_on):
+                if watch is not None and not loop.has_met() and (count == FIRST or not goes_on):
                     self._take_further(loop, lines[0], items, watch)
                     return
-                is_long = loop.is_long() and has_met
+                is_long = loop.is_long()
                 if is_long:
                     loop.end_early()
                 if is_long or not goes_on:
@@ -292,13 +289,13 @@ class Flow:
         """Whether a `while` takes another turn with reports."""
         frame = sys._getframe(1)
         place = id(frame), line
-        loop, met = self._loops.get(place, (None, 0))
+        loop = self._loops.get(place)
         if loop is None or loop.frame is not frame:
-            self._loops[place] = Loop(frame), self._unobserved.recorder.met
+            self._loops[place] = Loop(frame, self._unobserved.recorder)
             return True
         loop.count += 1
         goes_on = loop.goes_on(loop.count)
-        if self._unobserved.recorder.met == met and not unknown_sizes.state.met and (loop.count == FIRST or not goes_on):
+        if not loop.has_met() and not unknown_sizes.state.met and (loop.count == FIRST or not goes_on):
             del self._loops[place]
             loop.count = 0
             self._note_further(loop, line)

@@ -161,6 +161,16 @@ class Rewriter(ExpressionRewriter):
 
     visit_Assign = visit_AnnAssign = _definition
 
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """A loop at module level or in a class, whose turns are taken as those of loops in functions are."""
+        further = self._further(node)
+        self.generic_visit(node)
+        if self.inside != "class":
+            node.iter = self._first_turns(node, further is not None)
+        if further is not None:
+            further.orelse, node.orelse = node.orelse, [further]
+        return node
+
     # --- statements ---
 
     def _body(self, statements: List[ast.stmt]) -> List[ast.stmt]:
@@ -236,7 +246,7 @@ class Rewriter(ExpressionRewriter):
 
     def _further(self, node: ast.For) -> Optional[ast.For]:
         """The turns of a `for` without reports, after those with them: a loop in the `else` of the loop. None where all have them."""
-        if not self.functions or self.inside == "class" or self.of_model:
+        if self.inside == "class" or self.of_model:
             return None
         if not may_be_plain(node.body):
             return None

@@ -61,6 +61,7 @@ class Recorder:
         self.is_brief = False  # what sites hold is not wanted, only where tensors came from
         self.met = 0  # how often a tensor, a layer, an array or something unknown was reported, or what holds one
         self.news = 0  # how often a site held what it had not held before, numbers not counted
+        self.made, self.used = 0, 0  # how many modules were constructed, and how often one was called
         self.watches = 0  # code under way that may go on without reports, if it meets none of these (loading/unobserved.py)
         self.on_entry: Optional[Callable[[FrameType], None]] = None  # is told of functions that begin, while one of these is under way
         self.on_often: Optional[Callable[[FrameType], None]] = None  # of one that was called often and has met nothing meanwhile
