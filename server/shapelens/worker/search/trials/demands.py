@@ -30,7 +30,7 @@ class Demand:
     "dtype"     a tensor should be of the dtype named `text` ("i64", "f32", "bool")
     "missing"   an argument, attribute or key `text` is missing; `need` tells which: 0 argument, 1 attribute, 2 key, 3 is None, 4 a mapping
     "number"    a tensor should be a number
-    "transpose" one of two factors should be transposed: that a sequence is as long as they are wide would only hide it
+    "transpose" dims should be permuted or added: that a sequence is as long as factors are wide would only hide it
     "parts"     a value should be a sequence of `need` parts (-1: unknown)
     """
 
@@ -51,11 +51,11 @@ def _demands(trial: Trial) -> Iterator[Demand]:
     found, error = trial.found, trial.error
     if found is None or error is None:
         return
-    if found.got is not None and found.need is not None:
-        yield Demand("equal", found.got, found.need)
-        return
     if found.lacks_transpose:
         yield Demand("transpose")
+        return
+    if found.got is not None and found.need is not None:
+        yield Demand("equal", found.got, found.need)
         return
     message = found.message
     if "tuple index out of range" in message and found.span is not None:
@@ -86,6 +86,7 @@ _RANKS: List[Tuple["re.Pattern[str]", int]] = [  # the group that says the neede
     (re.compile(r"[Ee]xpected (\d+)D input"), 1),
     (re.compile(r"needs (\d+)D input"), 1),
     (re.compile(r"[Ee]xpected \d+D or (\d+)D"), 1),
+    (re.compile(r"unbatched \d+-?D or batched (\d+)-?D"), 1),
     (re.compile(r"is not equal to len\(dims\) = (\d+)"), 1),
     (re.compile(r"input must have (\d+) dimensions"), 1),
     (re.compile(r"[Ee]xpected (\d+) dimensions?, got"), 1),
