@@ -210,7 +210,7 @@ def _sizes(mismatch: Mismatch) -> list[int]:
     for value in mismatch.inputs:
         found += [size for size in reversed(value.shape or []) if size is not None]
     found += _products(mismatch.message)
-    found += [int(count) for count in re.findall(r"unpack \(expected (\d+)", mismatch.message)]
+    found += [int(count) for count in re.findall(r"(?:unpack \(expected|is not divisible by) (\d+)", mismatch.message)]
     return [size for size in dict.fromkeys(found) if size > 1][:MOST_SIZES]
 
 
