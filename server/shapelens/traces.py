@@ -184,7 +184,7 @@ class Mismatch:
     origins: List[Origin] = field(default_factory=list)  # where `got` came from, nearest first
     operation: str = ""  # the torch function that failed: "view"
     remainder: str = ""  # of a loop over a loader: why its last batch, which fails alone, is smaller: "100 = 3·32 + 4"
-    lacks_transpose: bool = False  # a product of two tensors whose last dims are as large, as layers say: one is to be transposed
+    lacks_transpose: bool = False  # it fits once dims are permuted or added, as layers say their sizes: no other size mends it
     state: Optional[StateSeen] = None  # where a state does not fit a module
     pinned: Optional[int] = None  # of a normalisation that what arrived went through: the size that its constructor says
     guessed: bool = False  # what was guessed of its example may be what is wrong, where the example shows other mismatches that are certain

@@ -106,6 +106,24 @@ def _added(place: ArgumentPlace, argument: str, now: int, wanted: int) -> SizeSe
 # --- what has a name ---
 
 
+def default_setting(place: ArgumentPlace, now: int, wanted: int) -> SizeSetting | None:
+    """The default of a parameter that a layer is given by its name; None where it is none, or another number."""
+    name = place.argument.text.strip() if place.argument is not None and not place.hidden else ""
+    where = Place(place.file, place.module, place.span)
+    tree = tree_of(where) if name.isidentifier() else None
+    around = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree is not None else []
+    spans = [(each, node_span(where, each)) for each in around]
+    functions = [each for each, span in spans if span.start <= place.span.start and place.span.end <= span.end]
+    for arguments in [each.args for each in functions[::-1]]:
+        every = [*arguments.posonlyargs, *arguments.args]
+        defaults = list(zip(every[len(every) - len(arguments.defaults) :], arguments.defaults, strict=True))
+        for parameter, value in [*defaults, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
+            if parameter.arg == name and isinstance(value, ast.Constant) and value.value == now:
+                span = node_span(where, value)
+                return SizeSetting(name, now, wanted, Place(where.file, where.module, span), TextEdit(span, str(wanted)))
+    return None
+
+
 def _named(places: Places, where: Place, scope: Scope | None, text: str, now: int, wanted: int) -> SizeSetting | None:
     """The number that a name or an attribute stands for, where the file says it in one place; its name alone where it does not."""
     if not all(part.isidentifier() for part in text.split(".")):

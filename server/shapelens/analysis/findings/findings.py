@@ -40,7 +40,7 @@ from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
-from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, layout_fixes, stride_fixes
+from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, index_fixes, layout_fixes, stride_fixes, transposing_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.parameters import parameter_fixes
 from shapelens.analysis.repairs.tape_fixes import tape_fixes
@@ -305,7 +305,8 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     if of_its_own or mismatch.code in (DEVICE, CHECKPOINT):
         return _ranked(of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
-    known += [*alignment_fixes(places, mismatch), *setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]
+    known += [*alignment_fixes(places, mismatch), *transposing_fixes(places, mismatch), *index_fixes(places, mismatch)]
+    known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]
     known += [*layout_fixes(places, mismatch), *dtype_fixes(places, mismatch), *stride_fixes(places, mismatch)]
     return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 

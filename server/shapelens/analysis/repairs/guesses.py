@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from shapelens import protocol
+from shapelens.analysis.explanations.names_in_scope import argument_size
 from shapelens.analysis.explanations.related_places import Related, related_place
+from shapelens.analysis.explanations.size_settings import default_setting
 from shapelens.analysis.layer_arguments import ARGUMENTS
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
@@ -181,6 +183,12 @@ def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int
         yield _with_size(layer, name, place, part, Likelihood.PART)
     likelihood = Likelihood.NUMBER if text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
     others = [size for size in sizes if str(size) != text and size not in suspect.result]
+    now = argument_size(layer, name)
+    for size in others if now is not None and not text.isdecimal() else ():
+        setting = default_setting(place, now or 0, size)
+        if setting is not None and setting.edit is not None:
+            title = f"Change the default {setting.name} to {setting.wanted}"
+            yield Fix(title, [setting.edit], setting.place.file, Likelihood.EXPRESSION_BEFORE)
     for size in others if not text.isdecimal() else ():
         written = [with_factors(text, dims) for dims in asked if math.prod(dims) == size]
         for other in [each for each in written if each is not None] or size_expressions(places, place, [size], None)[:1]:
@@ -200,7 +208,7 @@ def _sizes(mismatch: Mismatch) -> list[int]:
     for value in mismatch.inputs:
         found += [size for size in reversed(value.shape or []) if size is not None]
     found += _products(mismatch.message)
-    found += [int(count) for count in re.findall(r"unpack \(expected (\d+)", mismatch.message)]
+    found += [int(count) for count in re.findall(r"(?:unpack \(expected|is not divisible by) (\d+)", mismatch.message)]
     return [size for size in dict.fromkeys(found) if size > 1][:MOST_SIZES]
 
 

@@ -13,6 +13,7 @@ from shapelens.protocol import LayerSeen, Mismatch
 from shapelens.source.edits import replace_argument
 
 _SHAPES = ("broadcast", "cat", "shape", "view", "matmul", "rnn-input-size", "attention")
+_STRIDE = re.compile(r"stride=\((\d+)")
 _KERNEL = re.compile(r"kernel_size=\(([\d, ]+)\)")
 
 
@@ -26,6 +27,7 @@ def setting_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         layer = places.trace.layers[index]
         if layer.qualified_name.startswith("torch.nn."):
             found += [*_padded(places, layer, mismatch), *_strided(places, layer, mismatch), *_batch_first(places, layer)]
+            found += _made_even(places, layer, mismatch)
     return found
 
 
@@ -40,6 +42,14 @@ def _padded(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fi
         yield from _with_setting(places, layer, "padding", str(sizes[0] // 2))
 
 
+def _made_even(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fix]:
+    """A transposed convolution that gives back a side that was odd before it was halved: 13 for 14."""
+    stride = _STRIDE.search(layer.description)
+    is_one = layer.class_name.startswith("ConvTranspose") and mismatch.code in ("broadcast", "cat", "shape")
+    if is_one and stride is not None and int(stride.group(1)) > 1 and "output_padding=" not in layer.description:
+        yield from _with_setting(places, layer, "output_padding", str(int(stride.group(1)) - 1))
+
+
 def _strided(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fix]:
     """A convolution of stride 1 beside another one that halves its picture: a shortcut."""
     shapes = [value.shape or [] for value in mismatch.inputs if value.kind == "tensor"]
@@ -52,7 +62,7 @@ def _strided(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[F
     if not given or given[0] < 2 or place is None or not gave or gave[-1] != max(sizes[0]):
         return
     scope = scope_of(place)
-    names = [each.text for each in known_sizes(places, place, scope) if each.values == {given[0]}] if scope is not None else []
+    names = [each.text for each in known_sizes(places, place, scope) if given[0] in each.values] if scope is not None else []
     likely = [name for name in names if "stride" in name]
     yield from _with_setting(places, layer, "stride", next(iter(likely), str(given[0])))
 

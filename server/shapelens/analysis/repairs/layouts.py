@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
+from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
 from shapelens.protocol import FileSpan, LayerSeen, Mismatch, Value
@@ -32,6 +33,7 @@ _FORMS = {
     "with a dim for the channel, which these lack": (".unsqueeze(1)", "Add the dim of the channel"),
     "and gets them last": ("", "Permute to channels first"),
 }
+_ONE_STEP = "For unbatched 2-D input, hx and cx should also be 2-D"  # of a recurrent layer
 _RANK = re.compile(r"expected (?:\w+ or )?(\d)D(?: or \dD)? input \(got (\d)D input\)")
 
 
@@ -54,6 +56,10 @@ def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     """Candidates for a layer that was given a size that does not fit, or too few dims, the likeliest first; [] for any other mismatch."""
     layer = places.layer_of(mismatch)
     arrived = mismatch.inputs[0] if mismatch.inputs else None
+    if _ONE_STEP in mismatch.message and layer is not None:
+        steps = 1 if "batch_first=True" in layer.description else 0
+        step = _at(places, mismatch.span, Value("tensor"))
+        return [_changed(each, f".unsqueeze({steps})", "Add the dim of the steps") for each in step]
     if arrived is None or not arrived.shape or None in arrived.shape:
         return []
     shape = [size for size in arrived.shape if size is not None]
@@ -145,6 +151,7 @@ def alignment_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         given = _Given(place, operands[one], tensors[one])
         against = _Given(place, operands[other], tensors[other]).shape
         shape = given.shape
+        everywhere = [given, *_made(places, mismatch, given)]
         if not 0 < len(shape) < len(against):
             continue
         fitting = [
@@ -154,8 +161,47 @@ def alignment_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         ]
         # What has the first dims in common, as `[B, C]` has, then what has the last one, as a mask of keys has.
         fitting.sort(key=lambda kept: (kept != tuple(range(len(kept))), kept[-1] != len(against) - 1))
-        found += [_changed(given, _with_ones(kept, len(against)), "Add dims of size 1") for kept in fitting[:2]]
+        for kept in fitting[:2]:
+            found += [_changed(each, _with_ones(kept, len(against)), "Add dims of size 1") for each in everywhere]
     return found
+
+
+def transposing_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
+    """Candidates for tensors that are joined or broadcast, and fit once the last two dims of one of them are swapped."""
+    place = places.here(mismatch)
+    tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
+    if mismatch.code not in ("broadcast", "cat") or place is None or place != places.locate(mismatch.span):
+        return []
+    parts = parts_of(place)
+    operands = parts.operands() if parts is not None else []
+    givens = [_Given(place, part, value) for part, value in zip(operands, tensors, strict=False)] if len(operands) == len(tensors) else []
+    found = []
+    for given in givens:
+        rank, swapped = len(given.shape), [*given.shape[:-2], *given.shape[-2:][::-1]]
+        others = [each.shape for each in givens if each is not given]
+        if rank < 3 or swapped == given.shape or not others or any(len(each) != rank for each in others):
+            continue
+        allowed = 1 if mismatch.code == "cat" else 0
+        if all(sum(a != b for a, b in zip(swapped, each, strict=True)) <= allowed for each in others):
+            suffix = ".transpose(1, 2)" if rank == 3 else ".transpose(-2, -1)"
+            title = "Transpose dims 1 and 2" if rank == 3 else "Transpose the last two dims"
+            found += [_changed(each, suffix, title) for each in (*_made(places, mismatch, given), given)]
+    return found
+
+
+def index_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
+    """Candidates for a `gather` whose index lacks the dim that is gathered along: `q.gather(1, actions.unsqueeze(1))`."""
+    place = places.here(mismatch)
+    shapes = [value.shape or [] for value in mismatch.inputs if value.kind == "tensor"]
+    parts = parts_of(place) if place is not None and mismatch.operation == "gather" and place == places.locate(mismatch.span) else None
+    if parts is None or place is None or len(shapes) != 2 or len(shapes[1]) != len(shapes[0]) - 1:
+        return []
+    is_method = len(parts.arguments) == 2
+    dim, index = parts.argument("dim", 0 if is_method else 1), parts.argument("index", 1 if is_method else 2)
+    if dim is None or dim.number is None or index is None:
+        return []
+    given = _Given(place, index, mismatch.inputs[1])
+    return [_changed(given, f".unsqueeze({dim.number})", f"Add dim {dim.number} to the index")]
 
 
 def stride_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
@@ -175,6 +221,39 @@ def stride_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
 
 
 # --- places ---
+
+
+def _made(places: Places, mismatch: Mismatch, given: _Given) -> Iterator[_Given]:
+    """Where what is given was made: the operations that gave its shape, nearest first, or else what its name was assigned."""
+    value, found = given.value, False
+    for suspect in mismatch.suspects:
+        place = places.locate(suspect.span) if suspect.layer is None and suspect.result == value.shape else None
+        text = place.module.lines.text_of(place.span) if place is not None else ""
+        try:
+            node = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            continue
+        if place is not None and place != places.locate(mismatch.span) and isinstance(node, _PRIMARY):
+            found = True
+            yield _Given(place, ExpressionPart(text, place.span, node), value)
+    if not found:
+        yield from _assigned(given)
+
+
+def _assigned(given: _Given) -> Iterator[_Given]:
+    """What the name in `a.sqrt()` was assigned in the same function, where that is a call or a part of something."""
+    node: ast.AST = given.part.node
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    tree, place = tree_of(given.place), given.place
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree is not None else []
+    around = [each for each in functions if each.lineno < place.span.line <= (each.end_lineno or 0)]
+    for each in ast.walk(around[-1]) if around and isinstance(node, ast.Name) else ():
+        is_before = isinstance(each, ast.Assign) and each.lineno < place.span.line and isinstance(each.value, _PRIMARY)
+        if is_before and isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == ast.unparse(node):
+            span = node_span(place, each.value)
+            text = place.module.lines.text_of(span)
+            yield _Given(place, ExpressionPart(text, span, each.value), given.value)
 
 
 def _given(places: Places, mismatch: Mismatch, arrived: Value) -> Iterator[_Given]:
@@ -238,7 +317,9 @@ def _ways(layer: LayerSeen, shape: Shape, need: int) -> Iterator[tuple[str, str]
 def _with_ones(kept: Sequence[int], rank: int) -> str:
     """`[:, :, None, None]` where the dims 0 and 1 of four are there; ones in front are left out, as broadcasting adds them."""
     shown = [":" if dim in kept else "None" for dim in range(kept[0], rank)]
-    return f".unsqueeze({shown.index('None')})" if shown.count("None") == 1 else f"[{', '.join(shown)}]"
+    if shown.count("None") == 1:
+        return f".unsqueeze({shown.index('None') if shown[-1] == ':' else -1})"
+    return f".view({', '.join(['-1', *['1'] * (rank - 1)])})" if list(kept) == [0] else f"[{', '.join(shown)}]"
 
 
 def _parameter_dtype(places: Places, mismatch: Mismatch) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from shapelens.source.calls import Argument, Call
 from shapelens.source.module import Module
@@ -32,6 +32,7 @@ _DIM_KEYWORDS = {"dim", "axis", "start_dim", "end_dim", "dim0", "dim1"}
 _ORDERS = {"permute"}
 _SIZES = {"view", "reshape", "expand", "repeat"}
 _ADDS_A_DIM = {"unsqueeze", "stack"}
+_MADE = {"zeros", "ones", "empty", "randn", "rand"}
 _PRODUCTS = {"matmul", "bmm", "mm"}
 _PATTERNS = {"rearrange", "reduce", "repeat", "einsum"}  # of einops
 _AXIS = re.compile(r"[A-Za-z_]\w*|\.\.\.|\d+")
@@ -69,6 +70,8 @@ def rewritings(module: Module, span: Span, shape: Sequence[int | None], sizes: S
         yield from _order(call, 1 if is_function else 0)
     elif name in _SIZES:
         yield from _reshapings(call, 1 if is_function else 0, shape, sizes)
+    elif name in _MADE and call.qualified is not None:
+        yield from _other_order(call)
     elif name in _PRODUCTS:
         yield from _call_of_product(call)
     if name in _PATTERNS:
@@ -170,6 +173,15 @@ def _order(call: Call, first: int) -> Iterator[Rewriting]:
 
 
 # --- sizes ---
+
+
+def _other_order(call: Call) -> Iterator[Rewriting]:
+    """`zeros` with two neighbouring sizes swapped."""
+    sizes = [argument for argument in call.arguments if argument.keyword is None and not argument.star]
+    for one, other in pairwise(sizes if len(sizes) > 2 else ()):
+        between = Span.of(one.span.start, other.span.end)
+        text = f"{other.text.strip()}, {one.text.strip()}"
+        yield Rewriting(TextEdit(between, text), f"Change the sizes to {text}", between)
 
 
 def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequence[int]) -> Iterator[Rewriting]:

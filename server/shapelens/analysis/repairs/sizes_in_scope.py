@@ -31,6 +31,8 @@ def size_expressions(places: Places, place: ArgumentPlace, wanted: Iterable[int]
     written = place.argument.text.strip() if place.argument is not None else ""
     if scope is None or not sizes or "\n" in written:
         return []
+    if partner is not None and has_name(written) and _is_literal(places, place, scope, sizes, *partner):
+        return [str(min(sizes))]
     known = list(known_sizes(places, place, scope))
     found = [*_of_partner(places, place, scope, sizes, *partner)] if partner is not None else []
     if has_name(written):
@@ -71,6 +73,13 @@ def _of_partner(
     for factor in FACTORS:
         if {size * factor} == sizes:
             yield f"{_factor(text)} * {factor}"
+
+
+def _is_literal(places: Places, place: ArgumentPlace, scope: Scope, sizes: frozenset[int], layer: LayerSeen, argument: str) -> bool:
+    """Whether the other layer is given the size as a number in the same function: what agrees with it is that number."""
+    made = places.argument(layer, argument)
+    text = made.argument.text.strip() if made is not None and made.argument is not None else ""
+    return made is not None and made.file == place.file and holds(scope.span, made.span) and text.isdecimal() and {int(text)} == sizes
 
 
 def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ..trace.suspects import modules_running, suspects_of, tensors_of
 from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
 from ..unknown.stand_ins import STAND_IN_TYPE, cause_of
+from .misplaced_dims import lacks_dims, lacks_transpose
 
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
@@ -44,6 +45,7 @@ MESSAGES: List[Tuple[str, str]] = [
     (r"embed_dim must be divisible|divisible by num_heads|num_heads", "attention-heads"),
     (r"Kernel size can't be greater|output size is too small|Calculated padded input size|Output size is too small", "kernel-size"),
     (r"hidden\[?0?\]? size|Expected hidden|input must have \d dimensions|must be equal to input_size", "rnn-input-size"),
+    (r"pixel_(un)?shuffle expects", "shape"),
     (r"grad can be implicitly created only for scalar", "backward-scalar"),
     (r"does not require grad and does not have a grad_fn", "detached-loss"),
     (r"leaf Variable|modified by an inplace operation", "in-place"),
@@ -137,7 +139,7 @@ def mismatch_of(
     if cause is not None and (code in ("exception", "shape") or of_stand_in):
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
-    layer = _layer_in(error)
+    layer, given = _layer_in(error)
     if layer is not None:
         found.layer = layer.__dict__.get(LAYER)
     if failure is not None:
@@ -145,7 +147,7 @@ def mismatch_of(
         with torch._C.DisableTorchFunction():
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
             _find_origins(found, failure, trail, calls.recorder)
-    arguments = failure.arguments if failure is not None else tensors_of(traceback_of(error), frames.is_user_frame)
+    arguments = failure.arguments if failure is not None else given or tensors_of(traceback_of(error), frames.is_user_frame)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
@@ -167,7 +169,9 @@ def _find_origins(found: Mismatch, failure: FailedTorchCall, trail: List[FileSpa
     else:
         for tensor, dim in _split_dim(found.message, tensors[:1]) or _dims_to_blame(code, tensors[:4]):
             found.origins += provenance.trace_back(tensor, dim, recorder)
-        found.lacks_transpose = code == "matmul" and _lacks_transpose(tensors[:2], recorder)
+        if code in ("matmul", "broadcast"):
+            rule = lacks_transpose if code == "matmul" else lacks_dims
+            found.lacks_transpose = rule(tensors[:2], recorder)
 
 
 _SPLIT_DIM = re.compile(r"split_with_sizes expects .*dimension (-?\d+)")
@@ -187,14 +191,6 @@ def _dims_to_blame(code: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.T
     return [(tensor, tensor.dim() - 1) for tensor in tensors]
 
 
-def _lacks_transpose(tensors: List[torch.Tensor], recorder: Recorder) -> bool:
-    """Whether two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
-    if len(tensors) < 2 or tensors[0].dim() < 2 or tensors[0].dim() != tensors[1].dim() or tensors[0].shape[-1] != tensors[1].shape[-1]:
-        return False
-    steps = [provenance.trace_back(tensor, tensor.dim() - 1, recorder) for tensor in tensors]
-    return all(any(step.argument for step in each) for each in steps)
-
-
 def _split_dim(message: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
     """The dim that could not be split as it was asked for, of the tensor; [] where the message does not tell."""
     found = _SPLIT_DIM.search(message)
@@ -202,13 +198,18 @@ def _split_dim(message: str, tensors: List[torch.Tensor]) -> List[Tuple[torch.Te
     return [(tensor, dim % tensor.dim()) for tensor in tensors[:1] if found is not None and -tensor.dim() <= dim < tensor.dim()]
 
 
-def _layer_in(error: BaseException) -> Any:
-    """The torch layer in whose forward an exception was raised, if it was."""
+def _layer_in(error: BaseException) -> Tuple[Any, List[torch.Tensor]]:
+    """The torch layer in whose forward an exception was raised, if it was, and the tensors that it was given."""
     traceback, layer = traceback_of(error), None
+    given: List[torch.Tensor] = []
     while traceback is not None:
         frame = traceback.tb_frame
         owner = frame.f_locals.get("self")
         if frame.f_code.co_name == "forward" and isinstance(owner, torch.nn.Module):
-            layer = owner if str(frame.f_globals.get("__name__", "")).startswith("torch.nn.") else None
+            is_torch = str(frame.f_globals.get("__name__", "")).startswith("torch.nn.")
+            layer = owner if is_torch else None
+            parameters = frame.f_code.co_varnames[1 : frame.f_code.co_argcount]
+            values = [frame.f_locals.get(name) for name in parameters] if is_torch else []
+            given = [value for value in values if isinstance(value, torch.Tensor)]
         traceback = traceback.tb_next
-    return layer
+    return layer, given

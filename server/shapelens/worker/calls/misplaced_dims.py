@@ -1,6 +1,9 @@
-"""Pictures that a model is given in another form than its first convolution takes them: without a dim for the batch or the channel, or with
-the channels last. What fails behind that is no mistake of the model: it is called once more with the picture as it should
-be, and where nothing fails then, the call is what is wrong."""
+"""Dims that stand elsewhere than an operation or a layer takes them.
+
+A model may be given pictures in another form than its first convolution takes: without a dim for the batch or the channel, or with the
+channels last. What fails behind that is no mistake of the model: it is called once more with the picture as it should be, and where
+nothing fails then, the call is what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from torch import nn
 from ...protocol import Mismatch
 from ..trace import provenance
 from ..trace.devices import devices
+from ..trace.recorder import Recorder
 from ..trace.tape import tape
 from ..trace.value_summary import STAND_IN
 from ..unknown import unknown_sizes
@@ -86,3 +90,31 @@ def _aside(calls: Any) -> Iterator[List[Mismatch]]:
             yield calls.mismatches
     finally:
         calls.mismatches, calls.seen, recorder.seen, calls.depth, calls.picture = before
+
+
+def lacks_transpose(tensors: List[Tensor], recorder: Recorder) -> bool:
+    """Whether two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
+    if len(tensors) < 2 or tensors[0].dim() < 2 or tensors[0].dim() != tensors[1].dim() or tensors[0].shape[-1] != tensors[1].shape[-1]:
+        return False
+    steps = [provenance.trace_back(tensor, tensor.dim() - 1, recorder) for tensor in tensors]
+    return all(any(step.argument for step in each) for each in steps)
+
+
+def lacks_dims(tensors: List[Tensor], recorder: Recorder) -> bool:
+    """Whether one of two tensors is the other one without its last dims, so that it fits with dims of size 1 there: `[B, C]` beside
+    `[B, C, H, W]`, where a layer says `C`."""
+    if len(tensors) < 2 or tensors[0].dim() == tensors[1].dim():
+        return False
+    short, long = sorted(tensors[:2], key=lambda tensor: tensor.dim())
+    rank = short.dim()
+    if rank < 2 or short.shape != long.shape[:rank] or short.shape[-1] == 1:
+        return False
+    return any(step.argument for tensor in (short, long) for step in provenance.trace_back(tensor, rank - 1, recorder))
+
+
+def is_moved(tensor: Tensor, dim: int, need: int, recorder: Recorder) -> bool:
+    """Whether the size that a layer needs in one dim of its input is that of another one, which a layer says: dims are to be permuted."""
+    if any(step.argument for step in provenance.trace_back(tensor, dim, recorder)[:1]):
+        return False
+    others = [other for other in range(1, tensor.dim()) if other != dim and tensor.shape[other] == need > 1]
+    return any(step.argument for other in others for step in provenance.trace_back(tensor, other, recorder))

@@ -37,7 +37,8 @@ _NO_TENSORS = (tuple, list, dict, str, bytes, torch.nn.Module)
 _OF_TUPLES = re.compile(
     r"unsupported operand type\(s\) for .*'Tensor' and 'tuple'|unsupported operand type\(s\) for .*'tuple' and 'Tensor'"
     r"|must be Tensor, not (tuple|torch\.return_types\.\w+)|'(tuple|torch\.return_types\.\w+)' object has no attribute"
-    r"|can only concatenate tuple|unsupported operand type\(s\) for .*torch\.return_types"
+    r"|can only concatenate tuple|tuple indices must be integers or slices, not tuple"
+    r"|unsupported operand type\(s\) for .*torch\.return_types"
 )
 _LACKS_FORWARD = 'is missing the required "forward" function'
 _OF_SAMPLES = re.compile(r"default_collate: batch must contain .*; found <class '(NoneType|PIL\.\w+\.Image)'>")
@@ -206,6 +207,10 @@ def tuple_in_place_of_tensor(error: BaseException, tree: Optional[ast.AST], fram
             given = inner.f_locals.get(inner.f_code.co_varnames[1]) if inner.f_code.co_argcount > 1 else None
             return given if is_tuple_of_layer(given) else None
     for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple):
+            given = frame.f_locals.get(node.value.id) if node.lineno <= line <= (node.end_lineno or node.lineno) else None
+            if is_tuple_of_layer(given):
+                return given
         if isinstance(node, (ast.BinOp, ast.Call)) and node.lineno <= line <= (node.end_lineno or node.lineno):
             for part in (node.left, node.right) if isinstance(node, ast.BinOp) else node.args:
                 if isinstance(part, ast.Name) and is_tuple_of_layer(frame.f_locals.get(part.id)):

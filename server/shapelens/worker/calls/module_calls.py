@@ -303,6 +303,7 @@ class Calls:
         found.argument, found.got, found.need, found.dim = expected.argument, int(tensor.shape[dim]), expected.need, dim
         found.origins = provenance.trace_back(tensor, dim, self.recorder)
         found.pinned = provenance.pinned_size(tensor, dim)
+        found.lacks_transpose = misplaced_dims.is_moved(tensor, dim, expected.need, self.recorder)
         self.add_mismatch(found)
 
     def _wrong_dtype(self, module: Any, tensor: Tensor, dtype: torch.dtype) -> None:

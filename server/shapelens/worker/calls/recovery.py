@@ -224,10 +224,12 @@ class Recovery:
         found.layer = module.__dict__.get(LAYER)
         if found.code not in ("attention-heads", "definition", "data-dependent", "missing-import", "missing-file", "unavailable"):
             found.code = "layer-arguments"
-        if not is_certain and not self.calls.goes_past(found):
+        part = getattr(error, "obj", None)
+        follows = isinstance(part, torch.nn.Module) and HALF_BUILT in part.__dict__  # What that one lacks has been said.
+        if not is_certain and not follows and not self.calls.goes_past(found):
             raise NotRecovered
         module.__dict__[HALF_BUILT] = True
-        if not in_search:  # The run of what is found says so.
+        if not in_search and not follows:  # The run of what is found says so.
             self._report(found)
 
     # --- what is reported ---

@@ -112,6 +112,9 @@ def broadcast(shapes: Sequence[Sequence[Any]]) -> List[Optional[int]]:
     for back in range(1, max([len(shape) for shape in shapes] or [0]) + 1):
         sizes = {shape[-back] for shape in shapes if len(shape) >= back} - {1}
         out.insert(0, 1 if not sizes else sizes.pop() if len(sizes) == 1 else None)
+    if None in out and len(shapes) == 2:  # `[B, C]` beside `[B, C, H, W]`: it lacks dims at its end.
+        short, long = sorted(map(list, shapes), key=len)
+        out = long if short and len(short) < len(long) and short == long[: len(short)] else out
     return out
 
 
@@ -273,7 +276,8 @@ def _embedded(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
 
 
 def _gathered(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
-    return [list(tensors[1].shape)]
+    index = list(tensors[1].shape)
+    return [index + [1] * (tensors[0].dim() - len(index))]  # `[B]` for `[B, 1]`
 
 
 def _resized(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:

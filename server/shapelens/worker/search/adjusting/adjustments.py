@@ -340,6 +340,8 @@ class _Adjusting(FailedConstruction):
         inner = self.failure.innermost.get
         total, part = inner(match[1]), inner(match[2])
         numbers = [(argument, value) for argument, value, _ in self.failure.suspects() if type(value) is int and value > 0]
+        if numbers and all(argument.text is None for argument, _ in numbers):
+            return  # Defaults that do not fit each other are what the code says.
         if type(total) is int and type(part) is int and part > 0:
             for argument, value in numbers:
                 if value != part:

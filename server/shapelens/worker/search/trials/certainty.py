@@ -71,6 +71,8 @@ SAME_DIMS = frozenset(
     ]
 )
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_VIEWED = re.compile(r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)")
+_UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolution wants a batch.
 
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
 # Findings of operations whose message says which sizes clash: a layer's code is that of its function, too.
@@ -224,6 +226,9 @@ def _clash(found: Mismatch) -> Tuple[int, ...]:
     """The sizes that do not fit each other: what arrived and what is needed, or else all numbers that are told."""
     if found.pinned is not None and found.need is not None:
         return found.pinned, found.need
+    of_view = _VIEWED.search(found.message) if found.code == "view" else None
+    if of_view is not None and "-1" not in of_view[1]:
+        return int(of_view[2]), math.prod(map(int, _INT.findall(of_view[1])))
     wanted = [each for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in ("equal", "multiple") and each.got > 0]
     return (wanted[0].got, wanted[0].need) if wanted else tuple(map(int, _INT.findall(found.message)))
 
@@ -270,7 +275,8 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     if found.code == "dtype":
         return True
     if not found.argument:
-        return _is_of_rank(found) or found.lacks_transpose or found.code in OF_SIZES or found.exception == "EinopsError"
+        is_of_sizes = found.code in OF_SIZES or (found.code == "shape" and len(_clash(found)) == 2 and "divisible" in found.message)
+        return _is_of_rank(found) or found.lacks_transpose or is_of_sizes or found.exception == "EinopsError"
     return not _is_of_rank(found)
 
 
@@ -346,7 +352,9 @@ def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatch
     """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had."""
     if other is None or mistake in other:
         return True
-    return any(_is_of_rank(each) or each.exception == "AssertionError" for key, each in other.items() if key not in base)
+    is_first = mistake == next(iter(base))
+    new = [each for key, each in other.items() if key not in base]
+    return any(_is_of_rank(each) or each.exception == "AssertionError" or (is_first and _UNBATCHED.match(each.message)) for each in new)
 
 
 def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
@@ -391,6 +399,8 @@ def _apart_from(
         other = _all_that_fails(runner, text)
         seen += [(other_size, other)] if other is not None else []
         for mistake, found in list(waiting.items()):
+            if found.lacks_transpose and _has_size(found, other_size):
+                continue  # Dims that are equal by chance hide it.
             stands = _stands(base, mistake, found, other, (size, other_size), is_side=is_side)
             if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
                 stands = True if _fits_with_none([(each, known[mistake]) for each, known in seen if mistake in known]) else None
@@ -404,16 +414,24 @@ def _apart_from(
 
 
 def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
-    """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one."""
+    """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one; or one
+    size is the other as many times as the number says, which is one head, or one layer, where they fit."""
     clashes = [(size, _clash(found)) for size, found in runs[:3]]
     if len(clashes) < 3 or any(len(clash) != 2 for _, clash in clashes):
         return False
+    if all(size > 1 and 0 not in clash and size * min(clash) == max(clash) for size, clash in clashes):
+        return True
     points = [(size, got - need) for size, (got, need) in clashes]
     (x0, y0), (x1, y1) = points[:2]
     if y0 == y1 or not are_even(points):
         return False
     zero, rest = divmod(y0 * (x1 - x0), y0 - y1)
     return rest != 0 or x0 + zero <= 0
+
+
+def _has_size(found: Mismatch, size: int) -> bool:
+    """Whether a dim of what a mismatch was given has this size."""
+    return any(size in (each.shape or ()) for each in found.inputs)
 
 
 # --- other guesses ---

@@ -31,7 +31,7 @@ class Demand:
     "dtype"     a tensor should be of the dtype named `text` ("i64", "f32", "bool")
     "missing"   an argument, attribute or key `text` is missing; `need` tells which: 0 argument, 1 attribute, 2 key, 3 is None, 4 a mapping
     "number"    a tensor should be a number
-    "transpose" one of two factors should be transposed: that a sequence is as long as they are wide would only hide it
+    "transpose" dims should be permuted or added: that a sequence is as long as factors are wide would only hide it
     "parts"     a value should be a sequence of `need` parts (-1: unknown)
     """
 
@@ -52,11 +52,11 @@ def _demands(trial: Trial) -> Iterator[Demand]:
     found, error = trial.found, trial.error
     if found is None or error is None:
         return
-    if found.got is not None and found.need is not None:
-        yield Demand("equal", found.got, found.need)
-        return
     if found.lacks_transpose:
         yield Demand("transpose")
+        return
+    if found.got is not None and found.need is not None:
+        yield Demand("equal", found.got, found.need)
         return
     message = found.message
     if "tuple index out of range" in message and found.span is not None:
@@ -110,6 +110,7 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
     (r"[Ee]xpected (\d+)D input", _rank),
     (r"needs (\d+)D input", _rank),
     (r"[Ee]xpected \d+D or (\d+)D", _rank),
+    (r"unbatched \d+-?D or batched (\d+)-?D", _rank),
     (r"is not equal to len\(dims\) = (\d+)", _rank),
     (r"input must have (\d+) dimensions", _rank),
     (r"[Ee]xpected (\d+) dimensions?, got", _rank),
