@@ -117,4 +117,6 @@ def is_moved(tensor: Tensor, dim: int, need: int, recorder: Recorder) -> bool:
     if any(step.argument for step in provenance.trace_back(tensor, dim, recorder)[:1]):
         return False
     others = [other for other in range(1, tensor.dim()) if other != dim and tensor.shape[other] == need > 1]
-    return any(step.argument for other in others for step in provenance.trace_back(tensor, other, recorder))
+    if len(others) != 1:  # The sides of a picture, say, which may be as large as a layer is wide.
+        return False
+    return any(step.argument for step in provenance.trace_back(tensor, others[0], recorder))
