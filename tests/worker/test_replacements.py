@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from shapelens.worker.shims import (
     optimizers,
     process_control,
 )
+from shapelens.worker.shims.data_sets import files
 from shapelens.worker.trace import autocast
+from shapelens.worker.unknown.stand_ins import absent, is_absent
 
 MODULES = (
     *(accelerators, autocast, checkpoints, command_line, compilers, data_loaders, distributed, file_access),
@@ -53,3 +56,14 @@ def test_arguments_may_be_given_by_name(old: Any, new: Any) -> None:
     """`random_split(dataset=…)`, `get_device_properties(device=0)`: each name that the real function has."""
     taken, wanted = named(new), named(old)
     assert taken is None or wanted is None or wanted - {"self", "cls"} <= taken
+
+
+def test_functions_of_pandas_give_a_stand_in_for_a_table_that_is_not_there() -> None:
+    class Pandas(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            return lambda value: value
+
+    replaced = {name: function for _, name, function in files.tables(Pandas("pandas"))}
+    missing = absent("a table", "missing-file")
+    assert is_absent(replaced["to_datetime"](missing)) and is_absent(replaced["concat"]([missing, 1]))
+    assert replaced["to_datetime"]("2026-01-01") == "2026-01-01"

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 from ...unknown.data_arrays import data_array
-from ...unknown.stand_ins import absent, is_absent
+from ...unknown.stand_ins import absent, holds_absent, is_absent
 from ...unknown.unknown_sizes import size
 from ...unknown.world_errors import world_cause
 from ..compilers import Replacement
@@ -108,12 +108,26 @@ def _array_of_file(file: Any, shape: Optional[Sequence[int]], dtype: Any) -> Any
     return data_array(shape if shape is not None else (size(lasting=True),), numpy.dtype(dtype))
 
 
-tables = _in_module(
+_read_tables = _in_module(
     "read_csv read_table read_excel read_json read_pickle read_parquet read_feather read_hdf read_sql read_sql_query read_fwf read_html "
     "read_xml"
 )
 h5 = _in_module("File")
 mat = _in_module("loadmat")
+
+
+def tables(module: ModuleType) -> List[Replacement]:
+    """The replacements in `pandas`: its functions look into what they are given, so that they take no stand-in for a table or column."""
+
+    def of_tables(original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            return absent("a table", "missing-file") if holds_absent((*args, *kwargs.values())) else original(*args, **kwargs)
+
+        return made
+
+    names = "to_datetime to_numeric to_timedelta concat merge get_dummies cut qcut factorize unique isna isnull notna notnull melt"
+    own = [(module, name, of_tables(getattr(module, name))) for name in names.split()]
+    return [*_read_tables(module), *own]
 
 
 def yaml(module: ModuleType) -> List[Replacement]:
