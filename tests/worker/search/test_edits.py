@@ -80,9 +80,16 @@ def test_what_only_a_picture_of_a_strange_format_avoids_is_doubtful(forking: Wor
 
 
 def test_an_example_that_never_ran_makes_no_mistake_of_what_others_may_avoid(forking: WorkerProcess, tmp_path: Path):
-    trace = edited(forking, tmp_path, "6 * 14 * 14", "6 * 14 * 14 + 1", proven=False)
+    trace = edited(forking, tmp_path, "x.flatten(1)", "x.flatten(2)", proven=False)
     (run,) = trace.examples
     assert run.doubtful
+
+
+def test_features_that_no_square_picture_has_are_a_mistake_though_no_example_ran(forking: WorkerProcess, tmp_path: Path):
+    trace = edited(forking, tmp_path, "6 * 14 * 14", "6 * 14 * 14 + 1", proven=False)
+    (run,) = trace.examples
+    assert not run.doubtful
+    assert [found.code for found in trace.mismatches if not found.guessed] == ["linear-in-features"]
 
 
 def test_a_batch_of_another_size_hides_nothing(forking: WorkerProcess, tmp_path: Path):

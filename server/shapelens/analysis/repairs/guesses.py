@@ -57,7 +57,7 @@ def guesses(places: Places, mismatch: Mismatch) -> list[Fix]:
             by_place.append(
                 list(_resized(places, layer, suspect, sizes, asked) if _out_size(layer) else _built_otherwise(places, layer, sizes))
             )
-        elif place is not None:
+        elif place is not None and not mismatch.remainder:  # Else it is right for all batches but the last one.
             failed.append((place, suspect.shape, Likelihood.BEFORE))
     by_place += [list(_built_otherwise(places, places.trace.layers[index], sizes)) for index in mismatch.inside[:MOST_OWNERS]]
     for place, shape, likelihood in failed:

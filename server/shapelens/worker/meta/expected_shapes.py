@@ -115,6 +115,9 @@ def broadcast(shapes: Sequence[Sequence[Any]]) -> List[Optional[int]]:
     if None in out and len(shapes) == 2:  # `[B, C]` beside `[B, C, H, W]`: it lacks dims at its end.
         short, long = sorted(map(list, shapes), key=len)
         out = long if short and len(short) < len(long) and short == long[: len(short)] else out
+        weights = [shape for shape in (short, long) if sum(size != 1 for size in shape) < 2]
+        if len(weights) == 1:  # Numbers along one dim, as a scale for each channel, take after what they belong to.
+            out = long if weights[0] is short else [*long[: len(long) - len(short)], *short]
     return out
 
 
