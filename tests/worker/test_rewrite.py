@@ -14,8 +14,8 @@ import pytest
 
 from shapelens import worker
 from shapelens.worker.evaluation.probing import apart
-from shapelens.worker.loading.definitions import compiled
 from shapelens.worker.loading.incremental_parse import reparsed, rewrite_new
+from shapelens.worker.loading.statements import compiled
 from shapelens.worker.rewrite.instrument import rewrite
 from shapelens.worker.rewrite.sites import (
     ASSUMED,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
 from shapelens.analysis.explanations.passed_arguments import outer_argument
-from shapelens.analysis.explanations.statements import node_span, tree_of
+from shapelens.analysis.explanations.statements import node_span, nodes_around, tree_of
 from shapelens.analysis.layer_arguments import parameter_size
 from shapelens.analysis.places import ArgumentPlace, Place, Places
 from shapelens.protocol import LayerSeen, Mismatch, Origin
 from shapelens.source.position_map import TextEdit
+from shapelens.stated.syntax_trees import with_defaults
 
 DEEPEST = 6  # constructors inside of each other
 MOST_NAMES = 8  # assignments that are followed for one name
@@ -110,14 +111,8 @@ def default_setting(place: ArgumentPlace, now: int, wanted: int) -> SizeSetting 
     """The default of a parameter that a layer is given by its name; None where it is none, or another number."""
     name = place.argument.text.strip() if place.argument is not None and not place.hidden else ""
     where = Place(place.file, place.module, place.span)
-    tree = tree_of(where) if name.isidentifier() else None
-    around = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree is not None else []
-    spans = [(each, node_span(where, each)) for each in around]
-    functions = [each for each, span in spans if span.start <= place.span.start and place.span.end <= span.end]
-    for arguments in [each.args for each in functions[::-1]]:
-        every = [*arguments.posonlyargs, *arguments.args]
-        defaults = list(zip(every[len(every) - len(arguments.defaults) :], arguments.defaults, strict=True))
-        for parameter, value in [*defaults, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
+    for function in reversed(nodes_around(where, ast.FunctionDef)) if name.isidentifier() else ():
+        for parameter, value in with_defaults(function):
             if parameter.arg == name and isinstance(value, ast.Constant) and value.value == now:
                 span = node_span(where, value)
                 return SizeSetting(name, now, wanted, Place(where.file, where.module, span), TextEdit(span, str(wanted)))

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
-from shapelens.analysis.explanations.statements import node_span, tree_of
+from shapelens.analysis.explanations.statements import node_span, nodes_around
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
 from shapelens.protocol import FileSpan, LayerSeen, Mismatch, Value
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import expression_of
 
 Shape = Sequence[int]
 
@@ -229,11 +230,8 @@ def _made(places: Places, mismatch: Mismatch, given: _Given) -> Iterator[_Given]
     for suspect in mismatch.suspects:
         place = places.locate(suspect.span) if suspect.layer is None and suspect.result == value.shape else None
         text = place.module.lines.text_of(place.span) if place is not None else ""
-        try:
-            node = ast.parse(text, mode="eval").body
-        except (SyntaxError, ValueError):
-            continue
-        if place is not None and place != places.locate(mismatch.span) and isinstance(node, _PRIMARY):
+        node = expression_of(text)
+        if node is not None and place is not None and place != places.locate(mismatch.span) and isinstance(node, _PRIMARY):
             found = True
             yield _Given(place, ExpressionPart(text, place.span, node), value)
     if not found:
@@ -245,9 +243,8 @@ def _assigned(given: _Given) -> Iterator[_Given]:
     node: ast.AST = given.part.node
     while isinstance(node, ast.Call | ast.Attribute):
         node = node.func if isinstance(node, ast.Call) else node.value
-    tree, place = tree_of(given.place), given.place
-    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree is not None else []
-    around = [each for each in functions if each.lineno < place.span.line <= (each.end_lineno or 0)]
+    place = given.place
+    around = nodes_around(place, ast.FunctionDef)
     for each in ast.walk(around[-1]) if around and isinstance(node, ast.Name) else ():
         is_before = isinstance(each, ast.Assign) and each.lineno < place.span.line and isinstance(each.value, _PRIMARY)
         if is_before and isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == ast.unparse(node):

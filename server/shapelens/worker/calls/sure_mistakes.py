@@ -19,8 +19,9 @@ import torch
 from ...notebooks import SUFFIX
 from ...regular_files import read_regular
 from ..loading.code_objects import codes_in
-from ..loading.definitions import KEPT, bound_names, global_assignments
+from ..loading.definitions import KEPT
 from ..loading.importer import parse
+from ..loading.statements import bound_names, global_assignments
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls

@@ -25,9 +25,9 @@ from ..calls.misused_layers import made_at
 from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
 from ..calls.uninitialised_modules import assign_after_all, is_assigned_too_early
 from ..loading.code_objects import codes_in, function_of_frame
-from ..loading.definitions import future_flags
 from ..loading.importer import UserFinder
 from ..loading.incremental_parse import MOVED
+from ..loading.statements import future_flags
 from ..rewrite.guarded import INSTEAD, STATEMENT_FAILED, guarded_function
 from ..sandbox.exceptions import is_raise, traceback_of
 from ..unknown import unknown_sizes

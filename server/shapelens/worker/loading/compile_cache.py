@@ -15,7 +15,7 @@ from ...regular_files import read_regular
 from ..rewrite.instrument import rewrite
 from ..rewrite.package_checks import MAY_REFUSE, assume_packages
 from ..rewrite.site_table import SiteTable
-from .definitions import DEFINES, compiled, future_flags, is_main_block
+from .statements import DEFINES, compiled, future_flags, is_main_block
 
 MOST_REWRITTEN = 1 << 21  # bytes of text that are kept rewritten, with some 300 bytes for each of their sites
 MOST_COMPILED = 1 << 23  # bytes of text that are kept at all

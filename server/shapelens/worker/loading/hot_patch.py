@@ -16,9 +16,9 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from ...protocol import Note
 from .code_objects import functions_in
-from .definitions import CODE, DEFINES, compiled, future_flags, global_assignments
 from .incremental_parse import SITES
 from .module_snapshot import MOST_AT_ONCE, NOT_READ, OPAQUE, PLAIN, ModuleSnapshot, TooMuch, only_imported
+from .statements import CODE, DEFINES, compiled, future_flags, global_assignments
 
 Patch = List[Tuple[FunctionType, CodeType]]
 Difference = Tuple[Tuple[str, ...], CodeType, CodeType]  # the names that lead to a function, its code before and now

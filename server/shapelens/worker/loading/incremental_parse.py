@@ -15,7 +15,7 @@ from typing import Any, Dict, Hashable, List, Optional, Set
 
 from ..rewrite.instrument import Rewriter, computed_names
 from ..rewrite.sites import Site
-from .definitions import CODE
+from .statements import CODE
 
 SITES = "shapelens_sites"  # an attribute of statements that are rewritten: the range of their sites
 COMPUTED = "shapelens_computed"  # the names that it computes, if it is at module level

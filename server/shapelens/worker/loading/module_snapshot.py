@@ -18,7 +18,7 @@ from typing import Any, Iterable, List, Set
 import torch
 
 from ..unknown.stand_ins import StandInModule
-from .definitions import bound_names
+from .statements import bound_names
 
 MOST_VALUES = 20_000  # that a state is made of: some 60 ms
 MOST_AT_ONCE = 2_000  # where somebody waits

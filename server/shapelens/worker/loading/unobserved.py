@@ -23,7 +23,7 @@ from ..rewrite.sites import COMPREHENDED, FIRST_TURNS, FURTHER_TURNS, GENERATED,
 from ..sandbox.originals import time
 from ..trace.recorder import Recorder
 from .code_objects import codes_in, function_of_frame
-from .definitions import future_flags
+from .statements import future_flags
 
 FIRST = 64  # turns with reports
 LARGEST_CHUNK = 1 << 16  # turns without, after which it is asked whether there are to be more

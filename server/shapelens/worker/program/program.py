@@ -14,8 +14,9 @@ import torch
 from ...notebooks import UNKNOWN, is_in_cells
 from ..calls.sure_mistakes import name_of_called_tensor
 from ..evaluation.evaluation import is_failure
-from ..loading.definitions import DEFINES, KEPT, Definitions, bound_names, future_flags, is_operator_declaration
+from ..loading.definitions import KEPT, Definitions
 from ..loading.importer import parse
+from ..loading.statements import DEFINES, bound_names, future_flags, is_operator_declaration
 from ..loading.unobserved import Unobserved
 from ..meta import op_cache
 from ..meta.backward_hooks import hooks

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Protocol
 
 import torch
 
-from ...loading.definitions import is_main_block
+from ...loading.statements import is_main_block
 from ..code.uses import Uses
 from ..usages.project_settings import Current, argument_defaults
 from .annotated_kinds import NOTHING, AnnotatedKind

@@ -24,25 +24,9 @@ SAME_SHAPE = {"float", "double", "half", "detach", "clone", "contiguous", "to", 
 COPIES = {"deepcopy", "copy", "list", "tuple", "reversed", "sorted", "set", "ListConfig", "cast", "default", "to_container"}
 SIZES_OF = {"zeros", "ones", "empty", "rand", "randn", "full", "arange", "range", "eye", "linspace", "tril", "triu", "xrange", "Size"}
 NUMBERS_OF = {
-    "sqrt",
-    "log",
-    "log2",
-    "log10",
-    "exp",
-    "abs",
-    "pow",
-    "ceil",
-    "floor",
-    "round",
-    "divmod",
-    "cos",
-    "sin",
-    "max",
-    "min",
-    "int",
-    "float",
+    "sqrt", "log", "log2", "log10", "exp", "abs", "pow", "ceil", "floor", "round", "divmod", "cos", "sin", "max", "min", "int", "float",
     "bool",
-}
+}  # fmt: skip
 KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text", "dict": "dict", "list": "list", "tuple": "list"}
 
 
