@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -147,6 +148,7 @@ class Batch:
         self._complete = True
         self._hurried = False
         self._seconds = PATIENT_SECONDS
+        self._worked = 0.0
         self._run_ids = itertools.count(1)
 
     async def __aenter__(self) -> Batch:
@@ -313,7 +315,12 @@ class Batch:
         # What other files' examples show cannot be run by their number.
         count = 0 if models is not None or program else len(own.examples)
         attempts = self._attempts(analysed, own, models, program=program)
-        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, _parsed), attempts, LIMITS)
+        clock = self._seconds_worked if self._seconds == PATIENT_SECONDS else time.monotonic
+        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, _parsed), attempts, LIMITS, clock)
+
+    def _seconds_worked(self) -> float:
+        """Seconds of work of all runs until now: on a busy machine as many fixes are found as on an idle one."""
+        return self._worked
 
     async def profile(self, analysed: Analysed, run: protocol.ExampleRun, request: protocol.ProfileRequest) -> protocol.ModelProfile:
         """The model of an example of what was analysed, as a whole. Raises Unavailable; a run that does not end well is an error in it."""
@@ -493,6 +500,7 @@ class Batch:
             profile=profile,
             deep=deep,
         )
+        start = time.monotonic()
         try:
             finished = await self.worker.submit(run, keep, on_profile, on_report)
         except asyncio.CancelledError:
@@ -500,6 +508,7 @@ class Batch:
             raise
         if finished.outcome == "unavailable":
             raise Unavailable(finished.detail, "")
+        self._worked += finished.seconds or time.monotonic() - start
         self._read.update(newest.files, finished.read, [file], search.users if search is not None else [])
         self._complete = self._complete and finished.outcome in LASTING
         self._hurried = self._hurried or finished.hurried

@@ -308,7 +308,7 @@ class Finished:
     run_id: int
     outcome: str
     detail: str = ""  # one line for the user
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the run's own work, as a WorkClock has them; 0 where the run could not say it
     read: List[str] = field(default_factory=list)  # by absolute path, files that are no library's: the run depends on them
     target: str = ""  # the class whose search ended the run, where that is known
     left_out: int = 0  # statements of the document that were not executed, as one that is ends the process, or never ends

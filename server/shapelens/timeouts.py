@@ -21,6 +21,7 @@ class Timeouts:
     worker_grace: float = 5.0  # that a worker has to see to the end of a run that is late, before it is taken to hang and is killed
     definition: float = 5.0  # that a class, or a decorated function, may take to be defined
     hanging: float = 20.0  # in one statement that imports nothing, while a project is loaded, after which it is taken to have no end
+    hints: float = 10.0  # that a client waits for hints, which cannot be told to ask for them again
     search: float = 3.0  # of a search for examples
     program: float = 3.0  # that a document is followed as a program while somebody waits
     patient: float = 10.0  # of a search, and of following a program, where nobody waits for it, or where less was too short

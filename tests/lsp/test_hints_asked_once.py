@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from interpreters import TORCH_PYTHON
-from lsp.editor import Editor
+from lsp.editor import PATIENCE, Editor
 
 
 @pytest.mark.core
 async def test_hints_are_there_at_the_first_answer_and_after_each_edit(tmp_path: Path, recipe: str) -> None:
     editor = Editor(tmp_path)
     editor.asks_for_hints_again = False
-    await editor.start("--interpreter", TORCH_PYTHON)
+    await editor.start("--interpreter", TORCH_PYTHON, env={"SHAPELENS_TIMEOUTS": f"hints={PATIENCE}"})
     uri = editor.open("net.py", recipe)
     last = recipe[: recipe.index("return x")].count("\n")
     assert (await editor.hints(uri))[last] == "→ [B, 10]"

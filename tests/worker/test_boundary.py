@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -272,7 +273,9 @@ def test_what_escapes_ends_with_the_run_or_the_worker(how: str, tmp_path: Path) 
         while not isinstance(message, Output):
             message = worker.read()
         printed = message.text
-    escaped = psutil.Process(int(printed.split()[0])) if psutil.pid_exists(int(printed.split()[0])) else None
+    escaped = None
+    with suppress(psutil.NoSuchProcess):  # It may have ended with the run already.
+        escaped = psutil.Process(int(printed.split()[0]))
     if how == "kill":
         _kill_group(worker.process.pid)
         worker.process.wait()
@@ -280,6 +283,7 @@ def test_what_escapes_ends_with_the_run_or_the_worker(how: str, tmp_path: Path) 
         worker.close()
     if escaped is not None:
         psutil.wait_procs([escaped], timeout=20)
-        assert not escaped.is_running() or escaped.status() == psutil.STATUS_ZOMBIE
+        with suppress(psutil.NoSuchProcess):
+            assert not escaped.is_running() or escaped.status() == psutil.STATUS_ZOMBIE
     if how == "run":
         worker.close()

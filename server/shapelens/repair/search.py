@@ -34,6 +34,7 @@ COUNTED = ("error", "warning")
 
 _T = TypeVar("_T")
 _Working = tuple[float, int, int, int, Fix]  # findings that are left, batches that moved, likelihood, number, and the fix
+Clock = Callable[[], float]  # seconds since whenever: of the wall where somebody waits, of the runs' own work where nobody does
 Key = tuple[str, str, int]  # code, file, offset in the text
 
 
@@ -68,7 +69,9 @@ class KnownByPart:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to search. The first candidate of a finding is tried in any case, as long as there is time for the document at all."""
+    """How long to search, in seconds of the search's clock. The first candidate of a finding is tried in any case, as long as there is time
+    for the document at all.
+    """
 
     seconds_per_finding: float
     seconds: float  # for all findings of a document
@@ -76,9 +79,9 @@ class Limits:
     own_file_first: bool = False  # another one is changed where nothing else works: it may have to be loaded anew, with its importers
 
 
-async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits) -> list[Finding]:
+async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits, clock: Clock) -> list[Finding]:
     """The findings of a document with those of their candidates as `fix` and `alternatives` that were tried and work."""
-    search = RepairSearch(document, attempt, limits)
+    search = RepairSearch(document, attempt, limits, clock)
     found = [await search.mended(finding) for finding in document.findings]
     return [await search.mended_by_others(finding) for finding in found]
 
@@ -86,11 +89,12 @@ async def with_fixes(document: FileToMend, attempt: Attempt, limits: Limits) -> 
 class RepairSearch:
     """The search for the fixes of one document's findings. What was run for one finding is not run again for another."""
 
-    def __init__(self, document: FileToMend, attempt: Attempt, limits: Limits) -> None:
+    def __init__(self, document: FileToMend, attempt: Attempt, limits: Limits, clock: Clock = time.monotonic) -> None:
         self._document = document
         self._attempt = attempt
         self._limits = limits
-        self._end = time.monotonic() + limits.seconds
+        self._clock = clock
+        self._end = clock() + limits.seconds
         self._tried: dict[object, Counter[Key] | None] = {}  # what was run → the findings that are left
         self._gives: dict[object, str] = {}  # what was run → the shape that the changed expression gave
         self._moved_batches: dict[object, int] = {}  # what was run → the models that gave another first dim than they were given
@@ -102,9 +106,9 @@ class RepairSearch:
         by_a_part: what is known of it by a part of what an attempt runs. Fixes that work there are tried first, and are taken to work where
         there is no time for that.
         """
-        end = min(self._end, time.monotonic() + self._limits.seconds_per_finding)
+        end = min(self._end, self._clock() + self._limits.seconds_per_finding)
         likely = by_a_part.fixes if by_a_part is not None else []
-        candidates = finding.candidates()[:MOST_RUNS] if time.monotonic() < self._end else []
+        candidates = finding.candidates()[:MOST_RUNS] if self._clock() < self._end else []
         if finding.severity in COUNTED and candidates:
             candidates = [*self._worked, *candidates]
         others = [fix for number, fix in enumerate(candidates) if fix not in likely and fix not in candidates[:number]]
@@ -116,7 +120,7 @@ class RepairSearch:
                 break
             if any(_place(other) == _place(fix) and not moved for _, moved, *_, other in working):
                 continue  # A likelier fix works in this place already.
-            if time.monotonic() > (end if number else self._end):
+            if self._clock() > (end if number else self._end):
                 if fix not in likely:
                     break
                 working.append((math.inf, 0, fix.likelihood, number, fix))
@@ -127,7 +131,7 @@ class RepairSearch:
             if left is not None:
                 moved = self._known_of(fix, self._moved_batches) or 0
                 if not moved:  # Else a better one is still looked for.
-                    end = min(end, time.monotonic() + self._limits.seconds_for_others)
+                    end = min(end, self._clock() + self._limits.seconds_for_others)
                 working.append((left, moved, fix.likelihood, number, fix))
         if not working:
             return finding
@@ -140,12 +144,12 @@ class RepairSearch:
 
     async def mended_by_others(self, finding: Finding) -> Finding:
         """A finding whose fix leaves others, with a fix of one of those in front that leaves fewer. Raises GivenUp when an attempt does."""
-        if finding.fix is None or time.monotonic() > self._end or len(self._document.findings) < 2:
+        if finding.fix is None or self._clock() > self._end or len(self._document.findings) < 2:
             return finding
         left = await self._left(finding, finding.fix) or 0
         known = [finding.fix, *finding.alternatives]
         for fix in [each for each in self._worked if each not in known] if left else []:
-            if time.monotonic() > self._end:
+            if self._clock() > self._end:
                 break
             others = await self._left(finding, fix)
             if others is not None and others < left:

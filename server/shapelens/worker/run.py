@@ -34,8 +34,8 @@ from .profile.stage import profile
 from .program.stage import follow_program
 from .reload.loaded_project import LoadedProject, Unsuitable
 from .sandbox import read_files
+from .sandbox.clocks import WorkClock
 from .sandbox.limits import DeadlineReached
-from .sandbox.originals import time
 from .search_stage import find_examples
 
 Send = Callable[[Any], None]
@@ -83,7 +83,7 @@ class Stages:
 
     def done(self, load: Load) -> Finished:
         """Go through all stages; says how that ended. What ends a run (evaluation.py) may do so in any of them."""
-        start = time.perf_counter()
+        clock = WorkClock()
         outcome, detail, hurried = "ok", "", False
         try:
             self.context.progress.look()
@@ -92,11 +92,11 @@ class Stages:
                 if self.run.profile is not None:
                     self.send(Evaluating(self.run.run_id, ""))
                     profile(self.runner, self.run.profile, lambda found: self.send(Profiled(self.run.run_id, found)))
-                    return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
+                    return Finished(self.run.run_id, outcome, detail, clock(), read_files.files())
                 if self.run.deep is not None:
                     self.send(Evaluating(self.run.run_id, ""))
                     self.send(Deepened(self.run.run_id, examine(self.runner, self.run.deep)))
-                    return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files())
+                    return Finished(self.run.run_id, outcome, detail, clock(), read_files.files())
                 self._take_part_in_rehearsals()
                 self._run_given_examples()
                 in_time = self._find_examples()
@@ -114,7 +114,7 @@ class Stages:
             self._stopped(outcome, detail)
         finally:
             self.runner.past.restore()
-        return Finished(self.run.run_id, outcome, detail, time.perf_counter() - start, read_files.files(), hurried=hurried)
+        return Finished(self.run.run_id, outcome, detail, clock(), read_files.files(), hurried=hurried)
 
     def _follow_program(self) -> bool:
         """Follow the document as a program, if that is wanted; whether there was time for all of it."""

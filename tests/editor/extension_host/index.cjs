@@ -7,7 +7,7 @@ const vscode = require("vscode");
 
 exports.run = () =>
   new Promise((resolve, reject) => {
-    const mocha = new Mocha({ ui: "bdd", timeout: 60_000 });
+    const mocha = new Mocha({ ui: "bdd", timeout: 180_000 });
     for (const name of fs.readdirSync(__dirname).filter((name) => name.endsWith(".test.cjs")).sort()) mocha.addFile(path.join(__dirname, name));
     const results = [];
     const runner = mocha.run((failures) => {

@@ -5,10 +5,11 @@ import { test } from "node:test";
 import { openBrowser } from "../vscode/browser.mjs";
 import { CodeServer } from "../vscode/code_server.mjs";
 import { editorTests, olderCodeServer, pythonWithTorch, testOutput, vsix } from "../vscode/paths.mjs";
-import { eventually, PATIENCE } from "../vscode/workbench.mjs";
+import { PATIENCE } from "../vscode/patience.mjs";
+import { eventually } from "../vscode/workbench.mjs";
 import { recipe, Workspace } from "../vscode/workspace.mjs";
 
-const DEADLINE = 300_000; // ms
+const DEADLINE = 600_000; // ms
 
 const skip = olderCodeServer && `code-server ${olderCodeServer} has no driver for tests inside of it`;
 
@@ -30,7 +31,7 @@ test("in the extension host", { timeout: DEADLINE, skip }, async (context) => {
       ["extensionDevelopmentPath", codeServer.remote(join(codeServer.extensions, installed))],
       ["extensionTestsPath", codeServer.remote(join(editorTests, "extension_host", "index.cjs"))],
       ["skipWelcome", "true"],
-    ]), { waitUntil: "commit", timeout: PATIENCE });
+    ]), { waitUntil: "commit" });
     await eventually("the tests in the extension host end", () => exitCode !== undefined && existsSync(workspace.path("results.json")), DEADLINE, () => log.join("\n"));
     const results = JSON.parse(workspace.read("results.json"));
     if (exitCode !== 0) codeServer.keepLogs(join(testOutput, "extension-host"));

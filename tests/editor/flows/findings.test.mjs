@@ -26,7 +26,7 @@ flow("a wrong in_features is underlined at the argument and explained in Problem
   const related = vscode.page.locator(".markers-panel .monaco-list-row", { hasText: `Ln ${FLATTENED}` }).first();
   await related.dblclick();
   const cursor = vscode.page.locator('[id="status.editor.selection"]');
-  await cursor.filter({ hasText: `Ln ${FLATTENED}` }).waitFor({ timeout: 10_000 });
+  await cursor.filter({ hasText: `Ln ${FLATTENED}` }).waitFor();
 });
 
 flow("the quick fix writes the right number and the squiggle goes", { open: "wrong_in_features.py", goesOn: true }, async ({ vscode, workspace }) => {
@@ -34,7 +34,7 @@ flow("the quick fix writes the right number and the squiggle goes", { open: "wro
   const hover = await vscode.hover("nn.Linear(16 * 6 * 6", "6 * 6", "fc1 gets 400 features");
   assert.ok(hover.includes("linear-in-features"), hover);
   const fixes = await vscode.quickFixes("nn.Linear(16 * 6 * 6", "6 * 6");
-  await fixes.filter({ hasText: "16 * 5 * 5" }).first().waitFor({ timeout: 10_000 });
+  await fixes.filter({ hasText: "16 * 5 * 5" }).first().waitFor();
   await vscode.page.keyboard.press("Enter");
   await vscode.lineWith("self.fc1 = nn.Linear(16 * 5 * 5, 120)", "→ [B, 120]");
   await vscode.squiggles(0);

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { flows } from "../vscode/flow.mjs";
 import { modelFrame, modelPage, row, showModel } from "../vscode/model_view.mjs";
 import { testOutput } from "../vscode/paths.mjs";
+import { PATIENCE } from "../vscode/patience.mjs";
 import { eventually } from "../vscode/workbench.mjs";
 
 const flow = flows();
@@ -97,18 +98,18 @@ flow("a class that nothing calls asks for an example, and the view goes on from 
   await cursorAt(vscode, "nn.Linear(width, 4)", lineOf(ODD, "nn.Linear(width, 4)"));
   await vscode.command("ShapeLens: Show Model");
   const frame = await modelFrame(vscode, "#root [role=status]");
-  await frame.locator("[role=status]", { hasText: "Unasked" }).waitFor({ timeout: 60_000 });
+  await frame.locator("[role=status]", { hasText: "Unasked" }).waitFor();
   await vscode.screenshot(join(testOutput, "model-never-called.png"));
   await frame.getByRole("button", { name: "Set an example…" }).click();
   await eventually("the call is proposed", async () => (await (await vscode.inputBox()).inputValue()).startsWith("Unasked("));
   await vscode.page.keyboard.press("Escape");
   await cursorAt(vscode, 'settings["in"]', lineOf(ODD, 'settings["in"]'));
-  await frame.locator("main .outcome", { hasText: "No example input was found for Guessed" }).waitFor({ timeout: 60_000 });
+  await frame.locator("main .outcome", { hasText: "No example input was found for Guessed" }).waitFor();
   await row(frame, "layer").locator("text=not called").waitFor();
   assert.equal(await frame.locator("#tree .failed, #tree tr.message").count(), 0);
   await vscode.screenshot(join(testOutput, "model-guessed.png"));
   await cursorAt(vscode, "self.spare", lineOf(ODD, "self.spare"));
-  await row(frame, "layer").locator("text=[B, T, 4]").waitFor({ timeout: 60_000 });
+  await row(frame, "layer").locator("text=[B, T, 4]").waitFor();
   await cursorAt(vscode, "width = 8", lineOf(ODD, "width = 8")); // In a class that is no model: what is shown stays.
   await sleep(1000);
   await frame.locator("h1", { hasText: "Two" }).waitFor();
@@ -118,7 +119,7 @@ flow("a model that holds itself, and one that is a tree of its own class, unfold
   await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
   await cursorAt(vscode, "self.mix = nn.Linear", lineOf(ODD, "self.mix ="));
   const frame = await showModel(vscode);
-  await frame.locator("h1", { hasText: "Tree" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Tree" }).waitFor();
   for (const text of ["branches", "×2", "0 Tree"]) await row(frame, text).first().locator(".fold").click();
   await eventually("the tree inside of the tree", async () => (await row(frame, "mix").count()) >= 2);
   await vscode.screenshot(join(testOutput, "model-recursive-tree.png"));
@@ -131,10 +132,10 @@ flow("a model that holds itself, and one that is a tree of its own class, unfold
   }
   await vscode.screenshot(join(testOutput, "model-recursive-blocks.png"));
   await cursorAt(vscode, "self.part = Part(self)", lineOf(ODD, "self.part ="));
-  await frame.locator("h1", { hasText: "Cyclic" }).waitFor({ timeout: 60_000 });
-  await box(frame, "part").first().waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Cyclic" }).waitFor();
+  await box(frame, "part").first().waitFor();
   await frame.locator(".toolbar button", { hasText: "Tree" }).click();
-  await row(frame, "part").locator("text=2 calls").waitFor({ timeout: 60_000 });
+  await row(frame, "part").locator("text=2 calls").waitFor();
   await vscode.screenshot(join(testOutput, "model-holds-itself.png"));
 });
 
@@ -143,12 +144,12 @@ flow("a class with two examples is shown with one and the other, and a layer tha
   await vscode.lineWith("return self.layer(x)", "→ [B, T, 4]");
   await vscode.click("self.spare = nn.Linear", "spare");
   const frame = await showModel(vscode);
-  await row(frame, "spare").locator("text=not called").waitFor({ timeout: 60_000 });
-  await row(frame, "layer").locator("text=[B, T, 4]").waitFor({ timeout: 60_000 });
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await row(frame, "spare").locator("text=not called").waitFor();
+  await row(frame, "layer").locator("text=[B, T, 4]").waitFor();
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor();
   await vscode.screenshot(join(testOutput, "model-two-examples.png"));
   await frame.getByLabel("Example").selectOption({ index: 1 });
-  await row(frame, "layer").locator("text=[B, 8, 4]").waitFor({ timeout: 60_000 });
+  await row(frame, "layer").locator("text=[B, 8, 4]").waitFor();
   await frame.locator("header code", { hasText: "Two()(f32[B:3, 8, 8])" }).waitFor();
 });
 
@@ -183,18 +184,18 @@ flow("a model that fails at its first line shows why, and what it is made of", {
   await vscode.lineWith("x = self.first(x)", "→ [B, 4]");
   await vscode.click("self.layer = nn.Linear", "layer");
   const frame = await showModel(vscode);
-  await frame.locator("main .outcome.error", { hasText: "missing" }).waitFor({ timeout: 60_000 });
+  await frame.locator("main .outcome.error", { hasText: "missing" }).waitFor();
   await row(frame, "layer").locator("text=36").first().waitFor();
   await vscode.screenshot(join(testOutput, "model-fails-at-once.png"));
   await blocks(frame);
-  await frame.locator("#blocks").locator(".box, [role=status]").first().waitFor({ timeout: 60_000 });
+  await frame.locator("#blocks").locator(".box, [role=status]").first().waitFor();
   await vscode.screenshot(join(testOutput, "model-fails-at-once-blocks.png"));
   await frame.locator(".toolbar button", { hasText: "Tree" }).click();
   await vscode.click("self.second = nn.Linear", "second");
-  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor({ timeout: 60_000 });
+  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor();
   await row(frame, "second").locator("text=[B, 2]").waitFor();
   await blocks(frame);
-  await frame.locator("#blocks .box.failed", { hasText: "first" }).waitFor({ timeout: 60_000 });
+  await frame.locator("#blocks .box.failed", { hasText: "first" }).waitFor();
   await vscode.screenshot(join(testOutput, "model-fails-at-its-first-layer.png"));
 });
 
@@ -217,16 +218,16 @@ flow("a thousand modules that differ are all in the table, and a hundred boxes o
   await vscode.lineWith("return self.layers(x)", "→ [B, 1008]");
   await vscode.click("self.layers = nn.Sequential", "layers");
   const frame = await showModel(vscode);
-  await row(frame, "layers").first().waitFor({ timeout: 60_000 });
+  await row(frame, "layers").first().waitFor();
   await row(frame, "layers").first().focus();
   await keyboard.press("ArrowRight");
   const rows = frame.locator("#tree tbody tr[data-id]");
-  await eventually("all rows", async () => (await rows.count()) === 1002, 20_000, async () => `${await rows.count()} rows`);
+  await eventually("all rows", async () => (await rows.count()) === 1002, PATIENCE, async () => `${await rows.count()} rows`);
   await keyboard.press("End");
   await frame.locator("#tree tr[data-id]:focus", { hasText: "[B, 1008]" }).waitFor();
   await vscode.screenshot(join(testOutput, "model-thousand.png"));
   await blocks(frame);
-  await box(frame, "Sequential").first().waitFor({ timeout: 60_000 });
+  await box(frame, "Sequential").first().waitFor();
   await box(frame, "Sequential").first().focus();
   await keyboard.press("Enter");
   const group = box(frame, "0 Linear …").first();
@@ -234,7 +235,7 @@ flow("a thousand modules that differ are all in the table, and a hundred boxes o
   await group.focus();
   await keyboard.press("Enter");
   await box(frame, /^\s*7 Linear/).first().waitFor();
-  await frame.locator("header .totals", { hasText: "being counted" }).waitFor({ state: "detached", timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "being counted" }).waitFor({ state: "detached" });
   assert.ok((await frame.locator("#blocks .box").count()) <= 120, `${await frame.locator("#blocks .box").count()} boxes`);
   await vscode.screenshot(join(testOutput, "model-thousand-blocks.png"));
 });
@@ -281,18 +282,18 @@ for (const tab of ["Tree", "Blocks"]) {
     await vscode.lineWith("return self.head", "→ [B, 10]");
     await vscode.click("self.head = nn.Linear", "head");
     const frame = await showModel(vscode);
-    await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+    await frame.locator("header .totals", { hasText: "training step" }).waitFor();
     await frame.locator(".toolbar button", { hasText: tab }).click();
     const part = (text) => (tab === "Tree" ? row(frame, text) : box(frame, text));
-    await part("head").first().waitFor({ timeout: 60_000 });
-    await part("tail").first().waitFor({ state: "detached", timeout: 60_000 });
+    await part("head").first().waitFor();
+    await part("tail").first().waitFor({ state: "detached" });
     const page = await modelPage(frame);
     await page.evaluate(watch, "#tree tbody tr[data-id], #blocks .box");
     await vscode.page.locator(".view-line", { hasText: "self.head = nn.Linear" }).click();
     await keyboard.press("End");
     await keyboard.type("\nself.tail = nn.Lin", { delay: 120 });
     // The constructor fails at the half-typed name.
-    await frame.locator("header .note", { hasText: "Lin'. This is what was seen of it before." }).waitFor({ timeout: 60_000 });
+    await frame.locator("header .note", { hasText: "Lin'. This is what was seen of it before." }).waitFor();
     await keyboard.type("ear(10, 5", { delay: 120 });
     await sleep(1500); // The text is broken for as long as somebody thinks.
     await keyboard.type(")", { delay: 120 });
@@ -304,9 +305,9 @@ for (const tab of ["Tree", "Blocks"]) {
     for (const _ of "self.head(x.mean(1))") await keyboard.press("Shift+ArrowLeft");
     await keyboard.type("self.tail(self.head(x.mean(1", { delay: 120 });
     await keyboard.press("End");
-    await part("tail").first().waitFor({ timeout: 60_000 });
-    await part("tail").first().locator(tab === "Tree" ? "text=[B, 5]" : "rect").first().waitFor({ timeout: 60_000 });
-    await frame.locator("header .totals", { hasText: "being counted" }).waitFor({ state: "detached", timeout: 60_000 });
+    await part("tail").first().waitFor();
+    await part("tail").first().locator(tab === "Tree" ? "text=[B, 5]" : "rect").first().waitFor();
+    await frame.locator("header .totals", { hasText: "being counted" }).waitFor({ state: "detached" });
     const seen = await page.evaluate(() => ({ ...window.watched, kept: window.watched.kept.isConnected }));
     assert.deepEqual([...new Set(seen.empty)], [], "the view was empty");
     assert.ok(seen.changes > 0, "nothing has changed");

@@ -7,6 +7,7 @@ import { flows } from "../vscode/flow.mjs";
 import { modelFrame, modelPage, row, showModel } from "../vscode/model_view.mjs";
 import { notebook } from "../vscode/notebook_file.mjs";
 import { axeSource, olderCodeServer, testOutput } from "../vscode/paths.mjs";
+import { PATIENCE } from "../vscode/patience.mjs";
 import { eventually } from "../vscode/workbench.mjs";
 
 const flow = flows();
@@ -45,9 +46,9 @@ async function opened(vscode) {
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
   const frame = await showModel(vscode);
-  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Net" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Tree" }).click();
-  await row(frame, "head").locator("text=[B, 10]").or(frame.locator("#tree tr.message")).first().waitFor({ timeout: 60_000 });
+  await row(frame, "head").locator("text=[B, 10]").or(frame.locator("#tree tr.message")).first().waitFor();
   return frame;
 }
 
@@ -67,7 +68,7 @@ flow("the code lens of a class and the icon above the editor open the view", mod
   await frame.locator("h1", { hasText: "Net" }).waitFor(); // Not the class at the cursor.
   await row(frame, "head").waitFor();
   await vscode.page.locator('.editor-actions [aria-label^="Show Model"], .editor-actions [aria-label*="ShapeLens: Show Model"]').first().click();
-  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Block" }).waitFor();
 });
 
 flow("the model is shown as a tree that folds, marks the cursor's row and leads to the line", { ...model, goesOn: true }, async ({ vscode }) => {
@@ -82,7 +83,7 @@ flow("the model is shown as a tree that folds, marks the cursor's row and leads 
   await row(frame, "10 Block").waitFor();
   await row(frame, "10 Block").focus();
   await vscode.page.keyboard.press("Enter");
-  await vscode.page.locator(".active-line-number", { hasText: /^20$/ }).first().waitFor({ timeout: 10_000 });
+  await vscode.page.locator(".active-line-number", { hasText: /^20$/ }).first().waitFor();
   await vscode.screenshot(join(testOutput, "model-tree.png"));
 });
 
@@ -91,13 +92,13 @@ async function copied(vscode, frame) {
   await vscode.page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await vscode.page.evaluate(() => navigator.clipboard.writeText(""));
   await frame.locator(".toolbar button", { hasText: "Copy as Markdown" }).click();
-  const table = await eventually("a table on the clipboard", () => vscode.page.evaluate(async () => (await navigator.clipboard.readText()) || null), 30_000);
-  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor({ timeout: 30_000 });
+  const table = await eventually("a table on the clipboard", () => vscode.page.evaluate(async () => (await navigator.clipboard.readText()) || null));
+  await vscode.page.locator(".statusbar-item", { hasText: "The table was copied" }).waitFor();
   return table;
 }
 
 /** Where the cursor of the editor is, as the status bar says it. */
-const cursor = (vscode, line) => vscode.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line},` }).waitFor({ timeout: 20_000 });
+const cursor = (vscode, line) => vscode.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line},` }).waitFor();
 
 flow("a row's click goes to where its layer is made, a second one to where it is called", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
@@ -117,35 +118,35 @@ flow("the view is beside the editor: in the secondary side bar where there is on
   assert.ok(view.x >= home.x - 1 && view.x + view.width <= home.x + home.width + 1, JSON.stringify([view, home]));
   assert.equal(await vscode.page.locator(".editor-group-container").count(), olderCodeServer ? 2 : 1);
   await vscode.click("self.norm = nn.LayerNorm", "norm");
-  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Block" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
-  await frame.locator("#blocks .box", { hasText: "norm" }).waitFor({ timeout: 60_000 }); // Of the block alone, not of what is around it.
+  await frame.locator("#blocks .box", { hasText: "norm" }).waitFor(); // Of the block alone, not of what is around it.
   assert.equal(await frame.locator("#blocks .box", { hasText: "head" }).count(), 0);
   assert.equal(await frame.locator("#blocks text.label", { hasText: "[B, T, 64]" }).first().isVisible(), true);
   await vscode.screenshot(join(testOutput, "model-part.png"));
   await frame.locator(".toolbar button", { hasText: "Tree" }).click();
   await vscode.click("# shapelens:", "shapelens"); // The directive belongs to the class below it.
-  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Net" }).waitFor();
   await vscode.click("self.norm = nn.LayerNorm", "norm");
-  await frame.locator("h1", { hasText: "Block" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Block" }).waitFor();
   if (olderCodeServer) return;
   await vscode.command("View: Toggle Secondary Side Bar Visibility");
   await vscode.page.locator(".part.auxiliarybar").waitFor({ state: "hidden" });
   await vscode.click("self.head = nn.Linear", "head");
   await vscode.command("View: Toggle Secondary Side Bar Visibility");
-  await frame.locator("h1", { hasText: "Net" }).waitFor({ timeout: 60_000 });
+  await frame.locator("h1", { hasText: "Net" }).waitFor();
 });
 
 flow("what an edit changes is compared with a state that was pinned, and the table is copied", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Compare" }).click();
   await vscode.page.locator(".view-line", { hasText: "super" }).last().click(); // The editor is active again.
   await vscode.retype("self.head = nn.Linear(64, 10)", "10", "12");
   const head = row(frame, "head");
-  await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor({ timeout: 60_000 });
+  await head.locator(".changed", { hasText: "was [B, 10]" }).waitFor();
   await head.locator(".changed", { hasText: "+130" }).waitFor();
-  await frame.locator("header .changed", { hasText: /\+130 parameters, \+[\d.]+ KB at the peak/ }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .changed", { hasText: /\+130 parameters, \+[\d.]+ KB at the peak/ }).waitFor();
   await vscode.screenshot(join(testOutput, "model-compared.png"));
   await frame.locator(".toolbar button", { hasText: "Compare" }).click();
   await head.locator(".changed").first().waitFor({ state: "detached" });
@@ -155,15 +156,15 @@ flow("what an edit changes is compared with a state that was pinned, and the tab
 
 flow("the memory of each module stands in the table, sorts, and is copied", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor();
   await frame.getByLabel("Optimizer").selectOption("SGD");
-  await frame.locator("header .totals", { hasText: "SGD" }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "SGD" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Memory" }).click();
   // 650 numbers in two storages, each rounded up to 512 bytes.
   const amounts = () => row(frame, "head").locator("td.amount").allTextContents();
-  await eventually("the memory of head", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB ", 10_000, amounts);
+  await eventually("the memory of head", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB ", PATIENCE, amounts);
   await frame.getByLabel("Optimizer").selectOption("Adam");
-  await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", 60_000, amounts);
+  await eventually("the state of Adam", async () => (await amounts()).slice(0, 3).join(" ") === "3.0 KB 3.0 KB 6.0 KB", PATIENCE, amounts);
   await frame.locator("th button", { hasText: "Temporary" }).click();
   assert.equal(await frame.locator('th[aria-sort="descending"]').textContent(), "Temporary");
   // In a view that is too narrow for all columns, the names stay in sight.
@@ -183,15 +184,15 @@ flow("the memory of each module stands in the table, sorts, and is copied", { ..
 async function saved(vscode, workspace, frame, kind) {
   await frame.locator(".toolbar button", { hasText: `Save as ${kind.toUpperCase()}` }).click();
   const input = await vscode.inputBox();
-  await eventually(`net.${kind} is proposed`, async () => (await input.inputValue()).endsWith(`net.${kind}`), 20_000, () => input.inputValue());
+  await eventually(`net.${kind} is proposed`, async () => (await input.inputValue()).endsWith(`net.${kind}`), PATIENCE, () => input.inputValue());
   await vscode.page.keyboard.press("Enter");
   const file = workspace.path(`net.${kind}`);
-  return eventually(`${file} is written`, () => existsSync(file) && readFileSync(file).length > 0 && readFileSync(file), 20_000);
+  return eventually(`${file} is written`, () => existsSync(file) && readFileSync(file).length > 0 && readFileSync(file));
 }
 
 flow("the model is saved as a picture and as a page, each of which opens from the disk", { ...model, goesOn: true }, async ({ vscode, workspace }) => {
   const frame = await opened(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
   await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
   const svg = (await saved(vscode, workspace, frame, "svg")).toString();
@@ -224,7 +225,7 @@ flow("the model is saved as a picture and as a page, each of which opens from th
 flow("an edit that breaks the model makes its row and its box red, and the view mends it", { ...model, goesOn: true }, async ({ vscode }) => {
   const frame = await opened(vscode);
   await vscode.retype("self.head = nn.Linear(64, 10)", "64", "65");
-  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor({ timeout: 60_000 });
+  await frame.locator("#tree tr.message", { hasText: "in_features" }).waitFor();
   await row(frame, "blocks").waitFor();
   await vscode.screenshot(join(testOutput, "model-broken.png"));
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
@@ -233,14 +234,14 @@ flow("an edit that breaks the model makes its row and its box red, and the view 
   const message = frame.locator("#blocks p.message", { hasText: "in_features" });
   await vscode.screenshot(join(testOutput, "model-broken-blocks.png"));
   await message.locator("button").click();
-  await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor({ timeout: 60_000 });
-  await message.waitFor({ state: "detached", timeout: 60_000 });
+  await vscode.page.locator(".view-line", { hasText: /nn\.Linear\(64,.10\)/ }).first().waitFor();
+  await message.waitFor({ state: "detached" });
 });
 
 for (const [theme, kind] of [["Default Light Modern", "vscode-light"], ["Default High Contrast", "vscode-high-contrast"]]) {
   flow(`the view in ${theme} has nothing that keeps a reader out`, { ...model, goesOn: true, settings: { "workbench.colorTheme": theme } }, async ({ vscode }) => {
     const frame = await opened(vscode);
-    await frame.locator(`body.${kind}`).waitFor({ timeout: 20_000 });
+    await frame.locator(`body.${kind}`).waitFor();
     await accessible(frame);
     await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
     await frame.locator("#blocks .box").first().waitFor();
@@ -250,7 +251,7 @@ for (const [theme, kind] of [["Default Light Modern", "vscode-light"], ["Default
 
 flow("blocks show the residual paths, in a dark theme too", { ...model, goesOn: true, settings: { "workbench.colorTheme": "Default Dark Modern" } }, async ({ vscode }) => {
   const frame = await opened(vscode);
-  await frame.locator("body.vscode-dark").waitFor({ timeout: 20_000 });
+  await frame.locator("body.vscode-dark").waitFor();
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
   await frame.locator("#blocks .box", { hasText: "×12" }).waitFor();
   await frame.locator("#blocks .box", { hasText: "×12" }).focus();
@@ -274,10 +275,9 @@ async function pressUntil(vscode, frame, key, selector) {
 /** Runs a command without the mouse. */
 async function typedCommand(vscode, title) {
   const { keyboard } = vscode.page;
-  await keyboard.press("F1");
-  await (await vscode.inputBox()).waitFor();
+  await vscode.inputBox("F1");
   await keyboard.type(title);
-  await vscode.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).waitFor({ timeout: 20_000 });
+  await vscode.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).waitFor();
   await keyboard.press("Enter");
 }
 
@@ -287,8 +287,7 @@ flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend
   const { keyboard } = vscode.page;
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await keyboard.press("Control+1");
-  await keyboard.press("Control+g");
-  await (await vscode.inputBox()).waitFor();
+  await vscode.inputBox("Control+g");
   await keyboard.type("21");
   await keyboard.press("Enter");
   await cursor(vscode, 21);
@@ -296,7 +295,7 @@ flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend
   const frame = await modelFrame(vscode);
   await row(frame, "head").waitFor();
   await typedCommand(vscode, olderCodeServer ? "View: Focus Next Editor Group" : "Focus on Model View");
-  const focused = (text) => frame.locator("#tree tr[data-id]:focus", { hasText: text }).waitFor({ timeout: 20_000 });
+  const focused = (text) => frame.locator("#tree tr[data-id]:focus", { hasText: text }).waitFor();
   await focused("Net");
   await keyboard.press("ArrowDown");
   await focused("blocks");
@@ -326,7 +325,7 @@ flow("the keyboard is enough: open, move, fold, sort, search, go to a line, mend
   await vscode.screenshot(join(testOutput, "model-keyboard.png"));
   await keyboard.press("Enter");
   await vscode.lineWith("nn.Linear(64, 10)");
-  await frame.locator("#tree tr.message").waitFor({ state: "detached", timeout: 60_000 });
+  await frame.locator("#tree tr.message").waitFor({ state: "detached" });
   await focused("head");
   await vscode.focusEditor();
   await keyboard.press("Escape");
@@ -358,7 +357,7 @@ flow("the picture is drawn to scale, folded, moved and made larger", { open: "py
   await vscode.lineWith("return self.head", "→ [B, 10]");
   await vscode.click("self.head = nn.Linear", "head");
   const frame = await showModel(vscode);
-  await frame.locator("header .totals", { hasText: "training step" }).waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals", { hasText: "training step" }).waitFor();
   await frame.locator(".toolbar button", { hasText: "Blocks" }).click();
   const box = (text) => frame.locator("#blocks .box", { hasText: text }).last();
   const size = async (text) => box(text).locator("rect").first().evaluate((rect) => ["width", "height"].map((name) => Number(rect.getAttribute(name))));
@@ -385,7 +384,7 @@ flow("the picture is drawn to scale, folded, moved and made larger", { open: "py
   const after = async (what, act, fits) => {
     const before = await seen();
     await act();
-    await eventually(`${what} changes what is seen`, async () => fits(await seen(), before), 10_000, async () => `${before} → ${await seen()}`);
+    await eventually(`${what} changes what is seen`, async () => fits(await seen(), before), PATIENCE, async () => `${before} → ${await seen()}`);
   };
   const smaller = (now, before) => now[2] < before[2] && now[3] < before[3];
   const larger = (now, before) => now[2] > before[2] && now[3] > before[3];
@@ -417,19 +416,19 @@ flow("the picture is drawn to scale, folded, moved and made larger", { open: "py
 flow("the memory follows the size of a dim, and one of two examples is chosen", { open: "net.py", files: { "net.py": NET.replace("# shapelens: Net()(f32[B:2, T:16, 64])", "# shapelens: Net()(f32[B:2, T:16, 64])\n# shapelens: Net()(f32[B:3, 64, 64])") } }, async ({ vscode }) => {
   const frame = await opened(vscode);
   const totals = frame.locator("header .totals");
-  await totals.locator("text=training step").waitFor({ timeout: 60_000 });
+  await totals.locator("text=training step").waitFor();
   const slider = frame.getByLabel("Size of B, slider");
   await slider.hover(); // The first answer takes its time, and is asked for before the slider moves.
-  await totals.locator("text=/largest B that fits 24 GB: [1-9]/").waitFor({ timeout: 60_000 });
+  await totals.locator("text=/largest B that fits 24 GB: [1-9]/").waitFor();
   await slider.focus();
   const before = await totals.textContent();
   await vscode.page.keyboard.press("End");
-  await frame.locator("header .totals:not(:text-is(" + JSON.stringify(before) + "))").waitFor({ timeout: 60_000 });
+  await frame.locator("header .totals:not(:text-is(" + JSON.stringify(before) + "))").waitFor();
   await frame.locator(".toolbar button", { hasText: "Numbers" }).click();
-  await row(frame, "head").locator("text=[65536, 10]").waitFor({ timeout: 60_000 });
+  await row(frame, "head").locator("text=[65536, 10]").waitFor();
   await vscode.screenshot(join(testOutput, "model-sizes.png"));
   await frame.getByLabel("Example").selectOption({ index: 1 });
-  await row(frame, "head").locator("text=[3, 10]").waitFor({ timeout: 60_000 });
+  await row(frame, "head").locator("text=[3, 10]").waitFor();
 });
 
 const CELLS = notebook("import torch\nfrom torch import nn", NET.slice(NET.indexOf("class Block")), "net = Net()");
@@ -441,10 +440,10 @@ flow("a class in a notebook is shown, and a row leads to its cell", { files: { "
   const frame = await showModel(vscode);
   const head = frame.locator("#tree tr.at-cursor", { hasText: "head" });
   // A cell that grows while it is clicked on has the cursor on another line.
-  await head.waitFor({ timeout: 20_000 }).catch(() => vscode.click("self.head = nn.Linear", "head"));
-  await head.waitFor({ timeout: 30_000 });
+  await head.waitFor({ timeout: PATIENCE / 4 }).catch(() => vscode.click("self.head = nn.Linear", "head"));
+  await head.waitFor();
   await row(frame, "blocks").focus();
   await vscode.page.keyboard.press("Enter");
-  await frame.locator("#tree tr.at-cursor", { hasText: "blocks" }).waitFor({ timeout: 30_000 });
+  await frame.locator("#tree tr.at-cursor", { hasText: "blocks" }).waitFor();
   await vscode.screenshot(join(testOutput, "model-notebook.png"));
 });

@@ -45,7 +45,7 @@ flow("a file without a directive has its shapes, and the lens says what they are
   await vscode.chooseFromLens("guessed input", "Set example input");
   const input = await vscode.inputBox();
   assert.equal(await input.inputValue(), "Net()(f32[B:2, 3, 32, 32])");
-  const message = (text) => vscode.page.locator(".quick-input-widget .quick-input-message:visible", { hasText: text }).waitFor({ timeout: 20_000 });
+  const message = (text) => vscode.page.locator(".quick-input-widget .quick-input-message:visible", { hasText: text }).waitFor();
   await input.fill("Net()(f32[N:4, 1, 32, 32])");
   await message("expected input");
   await input.fill("Net()(f32[N:4, 3, 32, 32])");
@@ -62,7 +62,7 @@ flow("another of the examples that were found is chosen", { open: "stem.py", fil
   await vscode.lineWith("return self.conv(x)", "→ [B, 8, 16, 16]");
   await vscode.chooseFromLens("from test_small(), line 15", "Choose another example");
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "from test_large()" }).first();
-  await row.waitFor({ timeout: 20_000 });
+  await row.waitFor();
   await vscode.screenshot(join(testOutput, "choosing-an-example.png"));
   await row.click({ position: { x: 40, y: 8 } }); // A tooltip lies over the middle.
   await vscode.lineWith("return self.conv(x)", "→ [B, 8, 48, 48]");

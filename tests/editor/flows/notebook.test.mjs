@@ -35,7 +35,7 @@ flow("a wrong number in a cell is underlined, and its fix changes that cell", { 
   await vscode.squiggles(1);
   await vscode.problems("but in_features is 400");
   const fixes = await vscode.quickFixes("self.head = nn.Linear", "16 * 5 * 5");
-  await fixes.first().filter({ hasText: "16 * 6 * 6" }).waitFor({ timeout: 10_000 });
+  await fixes.first().filter({ hasText: "16 * 6 * 6" }).waitFor();
   await vscode.page.keyboard.press("Enter");
   await vscode.squiggles(0);
   await vscode.lineWith("self.head = nn.Linear(16 * 6 * 6, 10)", "→ [B, 10]");

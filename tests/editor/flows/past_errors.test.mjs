@@ -18,7 +18,7 @@ flow("three mistakes are three squiggles, and three quick fixes mend them", mist
   await vscode.squiggles(3);
   const mend = async (code, text, title, left) => {
     const fixes = await vscode.quickFixes(code, text);
-    await fixes.first().filter({ hasText: title }).waitFor({ timeout: 10_000 });
+    await fixes.first().filter({ hasText: title }).waitFor();
     await vscode.page.keyboard.press("Enter");
     await vscode.squiggles(left);
   };

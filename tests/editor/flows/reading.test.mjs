@@ -66,30 +66,30 @@ flow("half-typed code keeps the hints of the rest", { goesOn: true }, async ({ v
   await vscode.lineWith("def half(");
   // The first editor's hints may be moved by VS Code itself; a second editor has none yet and asks the server.
   await vscode.command("View: Split Editor Right");
-  await vscode.page.locator(".editor-group-container").nth(1).waitFor({ timeout: 10_000 });
+  await vscode.page.locator(".editor-group-container").nth(1).waitFor();
   await vscode.lineWith("self.conv1 = nn.Conv2d(3, 6, 5)", "→ [B, 6, 28, 28]");
   await vscode.squiggles(0);
   await vscode.page.keyboard.press("Control+w");
-  await vscode.page.locator(".editor-group-container").nth(1).waitFor({ state: "detached", timeout: 10_000 });
+  await vscode.page.locator(".editor-group-container").nth(1).waitFor({ state: "detached" });
 });
 
 flow("the status item leads to the log", { goesOn: true }, async ({ vscode }) => {
   await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   await (await vscode.status("tensors")).click();
   const row = vscode.page.locator(".quick-input-list .monaco-list-row", { hasText: "Show Log" }).first();
-  await row.waitFor({ timeout: 20_000 });
+  await row.waitFor();
   await vscode.screenshot(join(testOutput, "status-menu.png"));
   await row.click();
   const panel = vscode.page.locator(".part.panel:visible");
-  await panel.waitFor({ timeout: 10_000 });
-  await panel.locator(".view-line", { hasText: "server:" }).first().waitFor({ timeout: 20_000 });
+  await panel.waitFor();
+  await panel.locator(".view-line", { hasText: "server:" }).first().waitFor();
 });
 
 flow("Show Annotated File writes the shapes into the margin of a copy", { goesOn: true }, async ({ vscode, workspace }) => {
   await vscode.lineWith("x = self.fc3(x)", "→ [B, 10]");
   const before = workspace.read("recipe.py");
   await vscode.command("ShapeLens: Show Annotated File");
-  await vscode.page.locator('.editor-group-container.active .tab.active[data-resource-name="recipe (shapes).py"]').waitFor({ timeout: 20_000 });
+  await vscode.page.locator('.editor-group-container.active .tab.active[data-resource-name="recipe (shapes).py"]').waitFor();
   await vscode.lineWith("self.conv2 = nn.Conv2d(6, 16, 5)", "[B, 16, 10, 10]");
   await vscode.lineWith("x = torch.flatten(x, 1)", "[B, 400]");
   await vscode.page.keyboard.type("nothing can be typed here");
@@ -97,7 +97,7 @@ flow("Show Annotated File writes the shapes into the margin of a copy", { goesOn
   assert.equal(workspace.read("recipe.py"), before);
   await vscode.screenshot(join(testOutput, "annotated-file.png"));
   await vscode.page.keyboard.press("Control+w");
-  await vscode.page.locator('.tab.active[data-resource-name="recipe.py"]').waitFor({ timeout: 10_000 });
+  await vscode.page.locator('.tab.active[data-resource-name="recipe.py"]').waitFor();
 });
 
 flow("the example is changed through the code lens", { goesOn: true }, async ({ vscode, workspace }) => {
@@ -108,11 +108,11 @@ flow("the example is changed through the code lens", { goesOn: true }, async ({ 
   assert.equal(await input.inputValue(), "Net()(f32[B:1024, 3, 32, 32])");
 
   await input.fill("Net()(f32[N:4, 3, 32, 32]");
-  await vscode.page.locator(".quick-input-widget .quick-input-message:visible", { hasText: /\S/ }).waitFor({ timeout: 10_000 });
-  await vscode.page.locator(".quick-input-widget .monaco-inputbox.error").waitFor({ timeout: 10_000 });
+  await vscode.page.locator(".quick-input-widget .quick-input-message:visible", { hasText: /\S/ }).waitFor();
+  await vscode.page.locator(".quick-input-widget .monaco-inputbox.error").waitFor();
 
   await input.fill("Net()(f32[N:4, 3, 32, 32])");
-  await vscode.page.locator(".quick-input-widget .monaco-inputbox.error").waitFor({ state: "detached", timeout: 10_000 });
+  await vscode.page.locator(".quick-input-widget .monaco-inputbox.error").waitFor({ state: "detached" });
   await vscode.page.keyboard.press("Enter");
   await vscode.lineWith("# shapelens: Net()(f32[N:4, 3, 32, 32])");
   await vscode.lineWith("x = torch.flatten(x, 1)", "→ [N, 400]");

@@ -29,7 +29,7 @@ flow("a training script shows its shapes, and its loss is underlined when it no 
   await vscode.lineWith("inputs = torch.randn(256, 20)", "→ [256, 20]");
   await vscode.lineWith("xb = inputs", "→ [64, 20]");
   await vscode.lineWith("logits = model(xb)", "→ [64]");
-  await vscode.page.locator(".codelens-decoration", { hasText: "as a program" }).first().waitFor({ timeout: 10_000 });
+  await vscode.page.locator(".codelens-decoration", { hasText: "as a program" }).first().waitFor();
   await vscode.squiggles(0);
   await vscode.retype("logits = model(xb).squeeze(1)", "squeeze", "unsqueeze");
   await vscode.squiggles(1);

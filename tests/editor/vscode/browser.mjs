@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium as playwright } from "playwright-core";
 import { chromium } from "./paths.mjs";
+import { PATIENCE } from "./patience.mjs";
 
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -16,9 +17,10 @@ const FLAGS = [
 export async function openBrowser({ width = 1400, height = 1000, scale = 1 } = {}) {
   const profile = mkdtempSync(join(tmpdir(), "shapelens-chromium-"));
   const context = await playwright.launchPersistentContext(profile, {
-    executablePath: chromium(), headless: true, args: FLAGS, viewport: { width, height }, deviceScaleFactor: scale,
+    executablePath: chromium(), headless: true, timeout: PATIENCE, args: FLAGS, viewport: { width, height }, deviceScaleFactor: scale,
     reducedMotion: "reduce", // What spins is painted by the processor.
   });
+  context.setDefaultTimeout(PATIENCE);
   // Removed only once Chromium has ended: it writes its profile until then.
   const close = context.close.bind(context);
   context.close = async () => {

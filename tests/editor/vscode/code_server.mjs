@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { codeServerEntry, codeServerNode, olderCodeServer } from "./paths.mjs";
 
-const START_DEADLINE = 60_000; // ms
+const START_DEADLINE = 180_000; // ms
 /** Names the folder of extensions that all code-servers of a run share. */
 const SHARED_EXTENSIONS = "SHAPELENS_TEST_EXTENSIONS";
 

@@ -5,10 +5,11 @@ import { isDeepStrictEqual } from "node:util";
 import { openBrowser } from "./browser.mjs";
 import { CodeServer } from "./code_server.mjs";
 import { pythonWithTorch, testOutput, vsix } from "./paths.mjs";
-import { SLOWNESS, Workbench } from "./workbench.mjs";
+import { SLOWNESS } from "./patience.mjs";
+import { Workbench } from "./workbench.mjs";
 import { Workspace } from "./workspace.mjs";
 
-const FLOW_DEADLINE = 180_000 * SLOWNESS; // ms
+const FLOW_DEADLINE = 150_000 * SLOWNESS; // ms
 
 /**
  * Starts VS Code with the extension for the flows of a file and hands back what defines them:

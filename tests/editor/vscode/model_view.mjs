@@ -9,7 +9,7 @@ export async function showModel(vscode) {
 /** The frame of the view, once it shows a model. */
 export async function modelFrame(vscode, selector = "#tree, #blocks") {
   const frame = vscode.page.frameLocator('iframe.webview[src*="extensionId=shapelens"]').frameLocator("iframe");
-  await frame.locator(selector).first().waitFor({ timeout: 60_000 });
+  await frame.locator(selector).first().waitFor();
   return frame;
 }
 

@@ -1,14 +1,8 @@
 // VS Code's window as a person sees it: text with hints, squiggles, hovers, lenses, menus, the status bar.
 import { mkdirSync } from "node:fs";
-import { availableParallelism, loadavg } from "node:os";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-
-/** How many times as long as on an idle machine something takes that computes. */
-export const SLOWNESS = Math.min(5, Math.max(1, loadavg()[0] / availableParallelism()));
-
-/** ms. The first hints wait for torch to be imported. */
-export const PATIENCE = 60_000 * SLOWNESS;
+import { AGAIN, PATIENCE } from "./patience.mjs";
 
 /**
  * Asks `probe` until it gives something that is neither false nor empty, and hands that back.
@@ -41,13 +35,13 @@ export class Workbench {
   static async open(context, url, file) {
     const page = await context.newPage();
     const workbench = new Workbench(page);
-    await page.goto(url, { waitUntil: "commit", timeout: PATIENCE }); // What is waited for below says when it is loaded.
-    await page.locator(".monaco-workbench").waitFor({ timeout: PATIENCE });
+    await page.goto(url, { waitUntil: "commit" }); // What is waited for below says when it is loaded.
+    await page.locator(".monaco-workbench").waitFor();
     if (file) {
-      await page.locator(`.tab.active[data-resource-name="${file}"]`).waitFor({ timeout: PATIENCE });
-      await page.locator(".editor-instance .view-line").first().waitFor({ timeout: PATIENCE });
+      await page.locator(`.tab.active[data-resource-name="${file}"]`).waitFor();
+      await page.locator(".editor-instance .view-line").first().waitFor();
       // VS Code starts extensions long after it has shown the file, on a busy machine.
-      await page.locator('.statusbar-item[id*="shapelens"]').first().waitFor({ timeout: PATIENCE });
+      await page.locator('.statusbar-item[id*="shapelens"]').first().waitFor();
     }
     return workbench;
   }
@@ -63,7 +57,7 @@ export class Workbench {
     await this.focusEditor();
     if (await this.page.locator(".tab.active.dirty").count()) {
       await this.command("File: Revert File");
-      await this.page.locator(".tab.active.dirty").waitFor({ state: "detached", timeout: 10_000 });
+      await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
       await this.focusEditor();
     }
     await keyboard.press("Control+Home");
@@ -75,9 +69,9 @@ export class Workbench {
     const language = this.page.locator('[id="status.editor.mode"]');
     await eventually("Python in the status bar", async () => (await language.innerText()).includes("Python"), PATIENCE, () => language.innerText());
     await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
-    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor({ timeout: PATIENCE });
+    await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
     this.pane = ".notebookOverlay";
-    await this.page.locator(`${this.pane} .view-line`).first().waitFor({ timeout: PATIENCE });
+    await this.page.locator(`${this.pane} .view-line`).first().waitFor();
   }
 
   // --- text ---
@@ -128,7 +122,7 @@ export class Workbench {
       }
       return null;
     };
-    return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text, this.pane]), 10_000, async () => (await this.lines()).join("\n"));
+    return eventually(`${JSON.stringify(text)} on screen`, () => this.page.evaluate(find, [code, text, this.pane]), PATIENCE, async () => (await this.lines()).join("\n"));
   }
 
   /** The box of `text` once it stands still: a code lens that comes or goes moves the lines. */
@@ -149,7 +143,7 @@ export class Workbench {
 
   /** Replaces `old` in the line that has `code` by typing, as a person would: select it, type. */
   async retype(code, old, text) {
-    await eventually(`${JSON.stringify(old)} is selected`, () => this.select(code, old), 20_000, async () => (await this.lines()).join("\n"));
+    await eventually(`${JSON.stringify(old)} is selected`, () => this.select(code, old), PATIENCE, async () => (await this.lines()).join("\n"));
     await this.page.keyboard.type(text);
   }
 
@@ -169,12 +163,12 @@ export class Workbench {
   /** Takes the keyboard to the editor, from wherever it is. */
   async focusEditor() {
     await this.page.keyboard.press("Control+1");
-    await this.page.locator(".editor-group-container.active .monaco-editor.focused").first().waitFor({ timeout: 10_000 });
+    await this.page.locator(".editor-group-container.active .monaco-editor.focused").first().waitFor();
   }
 
   async save() {
     await this.page.keyboard.press("Control+s");
-    await this.page.locator(".tab.active.dirty").waitFor({ state: "detached", timeout: 10_000 });
+    await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
   }
 
   // --- what the server adds ---
@@ -194,12 +188,12 @@ export class Workbench {
       return null;
     };
     const seen = async () => (await this.page.locator(".monaco-hover:visible").allInnerTexts()).join("\n---\n");
-    return eventually(`a hover at ${JSON.stringify(text)} with ${JSON.stringify(expected)}`, words, 20_000, seen);
+    return eventually(`a hover at ${JSON.stringify(text)} with ${JSON.stringify(expected)}`, words, PATIENCE, seen);
   }
 
   async leaveHover() {
     await this.page.mouse.move(5, 5);
-    await eventually("no hover is left", async () => (await this.page.locator(".monaco-hover:visible").count()) === 0, 10_000);
+    await eventually("no hover is left", async () => (await this.page.locator(".monaco-hover:visible").count()) === 0);
   }
 
   /** Waits until squiggles of this kind ("error", "warning", "info") are there, or gone for count 0, and hands back their boxes. */
@@ -225,7 +219,7 @@ export class Workbench {
   async chooseFromLens(text, entry) {
     await (await this.lens(text)).click();
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: entry }).first();
-    await row.waitFor({ timeout: 20_000 });
+    await row.waitFor();
     await row.click();
   }
 
@@ -238,11 +232,11 @@ export class Workbench {
       // A hover that comes up over the menu would close it.
       await this.leaveHover();
       await this.page.keyboard.press("Control+.");
-      await rows.first().waitFor({ timeout: 5_000 });
+      await rows.first().waitFor({ timeout: AGAIN });
       return true;
     };
     const cursor = async () => `cursor: ${await this.page.locator('[id="status.editor.selection"]').innerText()}\n${(await this.lines()).join("\n")}`;
-    await eventually("the quick fix menu", opens, 30_000, cursor);
+    await eventually("the quick fix menu", opens, PATIENCE, cursor);
     return rows;
   }
 
@@ -260,22 +254,27 @@ export class Workbench {
 
   /** Runs a command by its title in the command palette. */
   async command(title) {
-    const input = this.page.locator(".quick-input-box:visible input");
     const typed = async () => {
-      await this.page.keyboard.press("F1");
-      await input.waitFor({ timeout: 10_000 });
-      await input.fill(`>${title}`, { timeout: 5_000 });
+      const input = await this.inputBox("F1");
+      await input.fill(`>${title}`, { timeout: AGAIN });
+      return true;
     };
-    await typed().catch(typed); // The palette closes where the focus is still on its way to somewhere else.
+    await eventually("the command palette", typed);
     const row = this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first();
-    await row.waitFor({ timeout: 20_000 });
+    await row.waitFor();
     await row.click();
   }
 
-  /** The input box of a command, as a locator, once it is there. */
-  async inputBox() {
+  /** The input box of a command, as a locator, once it is there. key: what opens it, where it is not open yet. */
+  async inputBox(key) {
     const input = this.page.locator(".quick-input-box:visible input").first();
-    await input.waitFor({ timeout: 10_000 });
+    const opens = async () => {
+      await this.page.keyboard.press(key);
+      await input.waitFor({ timeout: AGAIN });
+      return true;
+    };
+    if (key) await eventually(`the input box that ${key} opens`, opens);
+    else await input.waitFor();
     return input;
   }
 
@@ -302,7 +301,7 @@ export class Workbench {
   async grantTrust() {
     await this.page.locator('.statusbar-item:has-text("Restricted Mode") a').first().click();
     await this.page.locator(".workspace-trust-editor .workspace-trust-buttons-row a", { hasText: "Trust" }).first().click();
-    await this.page.locator('.statusbar-item:has-text("Restricted Mode")').waitFor({ state: "detached", timeout: 20_000 });
+    await this.page.locator('.statusbar-item:has-text("Restricted Mode")').waitFor({ state: "detached" });
     await this.page.keyboard.press("Control+w");
   }
 

@@ -24,10 +24,10 @@ from shapelens.lsp.server.language_server import Server
 from shapelens.lsp.startup.startup_proxy import StartupProxy
 from shapelens.lsp.workspace.workers import Workers
 from shapelens.source.position_map import TextEdit
+from shapelens.timeouts import TIMEOUTS
 
 logger = logging.getLogger(__name__)
 WEIGHTS = "**/*.{pt,pth,ckpt,bin,safetensors}"  # what programs load, and are compared with
-LONGEST_WAIT_FOR_HINTS = 10.0  # seconds, of a client that cannot be told to ask for them again
 
 
 def make(interpreter: str | None, workers: Workers, proxy: StartupProxy | None = None, allow: Sequence[str] = ()) -> Server:
@@ -211,7 +211,7 @@ def _handle_features(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT, types.InlayHintOptions(resolve_provider=True))
     async def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
         if not editor.asks_for_hints_again and (asked := editor.places.named(params.text_document.uri)) is not None:
-            await session.runs_over(asked.document.uri, LONGEST_WAIT_FOR_HINTS)
+            await session.runs_over(asked.document.uri, TIMEOUTS.hints)
         text = editor.places.named(params.text_document.uri)
         if text is None or text.document.analysis is None:
             return []
