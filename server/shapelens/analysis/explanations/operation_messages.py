@@ -19,6 +19,8 @@ from shapelens.protocol import Mismatch, Value
 _EXPAND = re.compile(r"expanded size of the tensor \((-?\d+)\) must match the existing size \((\d+)\) at non-singleton dimension (\d+)")
 _SUBSCRIPT = re.compile(r"subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)")
 # The functions that compare an input with a target. A call of a loss as a layer is told as one of the function.
+_FLOATS = ("float", "bfloat")
+_OF_CLASSES = ("cross_entropy", "nll_loss")
 LOSSES = (
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "smooth_l1_loss",
     "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
@@ -177,10 +179,14 @@ def _dtype(failed: Failed) -> str:
         return f"{failed.named(dtypes.index('bool'))} is a mask (bool), which has no minus: use ~ to invert it, or convert it to a number"
     if "target" in failed.message and len(dtypes) > 1:
         return f"the target {failed.named(1)} is {dtypes[1]}: class indices have to be int64"
-    if len(dtypes) > 1 and dtypes[0] != dtypes[1] and re.search("same|match|found|but got", failed.message):
-        return (
-            f"{failed.named(0)} is {dtypes[0]} and {failed.named(1)} is {dtypes[1]}: {failed.operation or 'this'} needs them to be the same"
-        )
+    differing = [number for number, dtype in enumerate(dtypes[1:], 1) if dtype != dtypes[0]]
+    if differing and re.search("same|match|found|but got", failed.message):
+        of_floats = [number for number in differing if dtypes[0].startswith(_FLOATS) and dtypes[number].startswith(_FLOATS)]
+        other = (of_floats or differing)[:1]
+        for number in other:
+            named = f"{'the weight ' if number == 2 and failed.operation in _OF_CLASSES else ''}{failed.named(number)}"
+            needs = f"{failed.operation or 'this'} needs them to be the same"
+            return f"{failed.named(0)} is {dtypes[0]} and {named} is {dtypes[number]}: {needs}"
     return ""
 
 

@@ -68,7 +68,9 @@ def _layer_input(mismatch: Mismatch, named: str) -> str:
         return mismatch.message
     if " takes a tensor, and gets " in mismatch.message:
         return f"{mismatch.message}{gave if mismatch.message.endswith('a tuple') else ''}"
-    return f"this is a tuple, not a tensor{gave}"
+    kind = "list" if "'list'" in mismatch.message else "tuple"
+    asked = mismatch.message.partition(" has no attribute '")[2].rstrip("'") if kind in mismatch.message else ""
+    return f"this is a {kind}, not a tensor{gave or (f', and has no {asked}' if asked else '')}"
 
 
 def _layer_as_function(mismatch: Mismatch, named: str) -> str:

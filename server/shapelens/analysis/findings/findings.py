@@ -33,6 +33,7 @@ from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.findings.real_runs import real_runs
 from shapelens.analysis.places import OtherModules, Place, Places
+from shapelens.analysis.repairs.call_settings import call_setting_fixes
 from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
@@ -89,6 +90,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     found += _operations(places)
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += _notes(places)
+    failed = {(finding.code, finding.span.line) for finding in found}
     found += [
         Finding(
             each.code,
@@ -101,6 +103,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
             guessed=each.guessed,
         )
         for each in lints(places, settings.lints)
+        if (each.code, each.span.line) not in failed  # Else the same is said as an error.
     ]
     shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
     return sorted(shown, key=lambda finding: (finding.span, finding.code))
@@ -306,7 +309,7 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
         return _ranked(of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
     known += [*alignment_fixes(places, mismatch), *transposing_fixes(places, mismatch), *index_fixes(places, mismatch)]
-    known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]
+    known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
     known += [*layout_fixes(places, mismatch), *dtype_fixes(places, mismatch), *stride_fixes(places, mismatch)]
     return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 

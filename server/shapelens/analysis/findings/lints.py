@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from shapelens.analysis.explanations.operands import operands
 from shapelens.analysis.explanations.related_places import names_read, related_place
+from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.findings.axis_lints import OF_AXES
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.findings.shape_annotations import shape_annotations
@@ -215,10 +217,48 @@ def _softmax_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
     return Lint("softmax-dim", "warning", message, place.span, fix=fix)
 
 
+_NORMALISE = ("softmax", "sigmoid")
+
+
 def _loss_input(places: Places, remark: Remark, place: Place) -> Lint | None:
     given = {"linear": "a linear layer", "relu": "a ReLU"}.get(remark.given.lower(), f"a {remark.given.lower().strip('_')}")
     fix = _with_logits(places, remark, place) if remark.operation == "binary_cross_entropy" and remark.given.lower() == "linear" else None
+    fix = fix or _without_normalisation(places, remark)
     return Lint("loss-input", "warning", f"{_LOSSES[remark.operation]}, but gets the result of {given}", place.span, fix=fix)
+
+
+def _without_normalisation(places: Places, remark: Remark) -> Fix | None:
+    """A softmax or sigmoid that the loss takes itself is left out; what gives probabilities to one of their logarithms gives these."""
+    made = places.locate(remark.origins[0].span) if remark.origins else None
+    call = made.module.call_at(made.span) if made is not None else None
+    if made is None or call is None or call.span != made.span or not call.arguments or call.arguments[0].star:
+        return None
+    receiver, _, name = call.function.rpartition(".")
+    lines = made.module.lines
+    end = lines.offset(call.open_bracket) - 1
+    if remark.operation == "nll_loss":
+        written = lines.span(end - len(name), end)
+        return Fix("Take the logarithm: log_softmax", [TextEdit(written, "log_softmax")], made.file) if name == "softmax" else None
+    if "entropy" not in remark.operation or remark.operation == "binary_cross_entropy":
+        return None
+    if receiver == "self":
+        return _without_layer(made, name)
+    is_method = call.qualified is None and receiver not in ("torch", "F")
+    text = receiver if is_method else call.arguments[0].text
+    return Fix(f"Leave out {name}", [TextEdit(made.span, text)], made.file) if name in _NORMALISE and text else None
+
+
+def _without_layer(place: Place, name: str) -> Fix | None:
+    """An attribute that is a softmax is a layer that changes nothing."""
+    for node in ast.walk(tree_of(place)):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        made = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+        if made is not None and isinstance(target, ast.Attribute) and target.attr == name:
+            written = ast.unparse(made.func)
+            if written.rpartition(".")[2] in ("Softmax", "Softmax2d", "Sigmoid"):
+                text = f"{written.rpartition('.')[0]}.Identity()".lstrip(".")
+                return Fix(f"Make {name} change nothing: {text}", [TextEdit(node_span(place, made), text)], place.file)
+    return None
 
 
 def _with_logits(places: Places, remark: Remark, place: Place) -> Fix | None:

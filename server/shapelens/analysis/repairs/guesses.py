@@ -33,7 +33,16 @@ MOST_OWNERS = 3  # modules that the failure lies in, whose constructor calls are
 MOST_SIZES = 8  # numbers that are tried for one size
 IN_A_ROW = 2  # guesses for one place before those for the next
 # No shape is to blame for these.
-_NO_SHAPES = ("data-dependent", "missing-import", "missing-file", "unavailable", "definition", "dtype", "embedding-dtype")
+_NO_SHAPES = (
+    "data-dependent",
+    "missing-import",
+    "missing-file",
+    "unavailable",
+    "definition",
+    "dtype",
+    "embedding-dtype",
+    "backward-scalar",
+)
 _OUT_SIZES = ("out_features", "out_channels", "hidden_size", "embedding_dim")
 
 
@@ -57,7 +66,8 @@ def guesses(places: Places, mismatch: Mismatch) -> list[Fix]:
             by_place.append(
                 list(_resized(places, layer, suspect, sizes, asked) if _out_size(layer) else _built_otherwise(places, layer, sizes))
             )
-        elif place is not None and not mismatch.remainder:  # Else it is right for all batches but the last one.
+        # Else it is right for all batches but the last one, which may have a single sample.
+        elif place is not None and (not mismatch.remainder or suspect.operation == "squeeze"):
             failed.append((place, suspect.shape, Likelihood.BEFORE))
     by_place += [list(_built_otherwise(places, places.trace.layers[index], sizes)) for index in mismatch.inside[:MOST_OWNERS]]
     for place, shape, likelihood in failed:

@@ -32,11 +32,13 @@ _DIM_KEYWORDS = {"dim", "axis", "start_dim", "end_dim", "dim0", "dim1"}
 _ORDERS = {"permute"}
 _SIZES = {"view", "reshape", "expand", "repeat"}
 _ADDS_A_DIM = {"unsqueeze", "stack"}
-_MADE = {"zeros", "ones", "empty", "randn", "rand"}
+_MADE = {"zeros", "ones", "empty"}  # states and masks, rather than data
 _PRODUCTS = {"matmul", "bmm", "mm"}
 _PATTERNS = {"rearrange", "reduce", "repeat", "einsum"}  # of einops
 _AXIS = re.compile(r"[A-Za-z_]\w*|\.\.\.|\d+")
 _QUOTED = re.compile(r"[\"']([\w ().]+->[\w ().]+)[\"']")
+_SIZE_READ = re.compile(r"(\w[\w.]*\.(?:shape\[|size\())(\d)([\])])")
+LONGEST_SIZE = 60  # characters of an argument in which a size is read from a tensor
 UNKNOWN_RANK = 4
 MOST_PARTS = 8  # that a tensor is unpacked into
 MOST_SIZES = 4  # that are tried in the place of a number
@@ -63,6 +65,8 @@ def rewritings(module: Module, span: Span, shape: Sequence[int | None], sizes: S
     name = call.function.rpartition(".")[2]
     # `torch.cat(…)` and `F.softmax(…)` take the tensor as an argument; a method of a tensor does not.
     is_function = call.qualified is not None or name in ("cat", "concat", "concatenate", "stack")
+    if name == "squeeze":
+        yield from _not_squeezed(call, is_function)
     if name in _DIM:
         yield from _parts(call, name, 1 if is_function else 0, sizes)
         yield from _dims(call, name, _DIM[name] - (0 if is_function else 1), len(shape))
@@ -76,6 +80,7 @@ def rewritings(module: Module, span: Span, shape: Sequence[int | None], sizes: S
         yield from _call_of_product(call)
     if name in _PATTERNS:
         yield from _other_patterns(module, call)
+    yield from _other_dims_of_sizes(call)
 
 
 def place(module: Module, span: Span) -> Span:
@@ -182,6 +187,27 @@ def _other_order(call: Call) -> Iterator[Rewriting]:
         between = Span.of(one.span.start, other.span.end)
         text = f"{other.text.strip()}, {one.text.strip()}"
         yield Rewriting(TextEdit(between, text), f"Change the sizes to {text}", between)
+
+
+def _not_squeezed(call: Call, is_function: bool) -> Iterator[Rewriting]:
+    """`x.flatten(1)`, or `x` alone: `squeeze` takes the dim of a batch of one sample away too."""
+    given = call.arguments[0].text if is_function and call.arguments else call.function.rpartition(".")[0]
+    dims = call.arguments[1:] if is_function else call.arguments
+    if given and not dims:
+        text = f"{call.function.rpartition('.')[0]}.flatten({given}, 1)" if is_function else f"{given}.flatten(1)"
+        yield Rewriting(TextEdit(call.span, text), "Flatten all but the batch", call.span)
+    elif given:
+        yield Rewriting(TextEdit(call.span, given), "Leave out squeeze", call.span)
+
+
+def _other_dims_of_sizes(call: Call) -> Iterator[Rewriting]:
+    """A call that is given the size of another dim: `zeros(1, x.size(1), 8)` for `zeros(1, x.size(0), 8)`."""
+    for argument in call.arguments:
+        for read in _SIZE_READ.finditer(argument.text) if not argument.star and len(argument.text) < LONGEST_SIZE else ():
+            for dim in (0, 1, 2):
+                if dim != int(read[2]):
+                    text = argument.text[: read.start(2)] + str(dim) + argument.text[read.end(2) :]
+                    yield _replaced(argument, text, f"Take the size of dim {dim}: {read[1]}{dim}{read[3]}")
 
 
 def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequence[int]) -> Iterator[Rewriting]:

@@ -89,6 +89,7 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
         return
     if freed == place:
         yield from _detached_state(places, place)
+        yield from _in_each_turn(places, mismatch, place)
     elif freed.file == place.file:
         yield from _detached_input(freed, place)
     text = freed.module.lines.text_of(freed.span)
@@ -96,6 +97,23 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
         end = freed.module.lines.offset(freed.span.end) - 1
         position = freed.module.lines.position(end)
         yield Fix("Keep the graph for the second time", [inserted(position, "retain_graph=True")], freed.file)
+
+
+def _in_each_turn(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """What a loop goes back through in each turn was computed in front of the loop: it is computed in each turn."""
+    made = places.locate(mismatch.origins[0].span)
+    statement = statement_at(made) if made is not None and made.file == place.file else None
+    loops = nodes_around(place, ast.For, ast.While)
+    if made is None or statement is None or not loops or not isinstance(statement, ast.Assign) or statement.lineno >= loops[0].lineno:
+        return
+    span, lines = node_span(place, statement), place.module.lines
+    if statement.col_offset != loops[0].col_offset or span.line != span.end_line or loops[0].body[0].lineno == loops[0].lineno:
+        return
+    text, body = lines.text_of(span), node_span(place, loops[0].body[0]).start
+    indentation = lines.line(body.line)[: body.column]
+    whole = Span.of(lines.position(lines.offset(span.start) - span.column), lines.position(lines.offset(span.end) + 1))
+    title = f"Compute it in each turn: {text}" if len(text) < 60 else "Compute it in each turn"
+    yield Fix(title, [TextEdit(whole, ""), inserted(body, f"{text}\n{indentation}")], place.file)
 
 
 def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
@@ -206,6 +224,9 @@ def _without_item(place: Place) -> Iterator[Fix]:
 # --- calls of layers ---
 
 
+_HAS_NO_ATTRIBUTE = re.compile(r"'(tuple|list)' object has no attribute '(\w+)'")
+# Methods of a tensor that give the same tensor, elsewhere or of another kind.
+_OF_EACH = ("to", "cuda", "cpu", "detach", "clone", "contiguous", "float", "double", "half", "bfloat16", "long", "int", "bool")
 _GIVE_INDICES = ("max", "min", "topk", "sort", "median", "mode", "kthvalue", "cummax", "cummin")  # beside what they pick
 
 
@@ -224,6 +245,10 @@ def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[F
         yield Fix("Take the values", [inserted(made.span.end, ".values")], made.file)
         return
     node = statement_at(place)
+    asked = _HAS_NO_ATTRIBUTE.search(mismatch.message)
+    if asked is not None and node is not None:
+        yield from _of_several(place, node, asked[1], asked[2])
+        return
     for part in ast.walk(node) if node is not None else ():  # `x + self.attention(x, x, x)`
         if isinstance(part, ast.BinOp):
             for side in (part.right, part.left):
@@ -239,6 +264,31 @@ def _layer_input(places: Places, mismatch: Mismatch, place: Place) -> Iterator[F
             yield Fix("Make a tensor of it", [TextEdit(span, new)], place.file)
     elif mismatch.message.endswith("a tuple"):
         yield Fix("Take the first of it", [inserted(span.end, "[0]")], place.file)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _of_several(place: Place, statement: ast.stmt, kind: str, name: str) -> Iterator[Fix]:
+    """Several tensors that are asked for an attribute of one: each of them is asked, or the first one is."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name and name in _OF_EACH:
+            owner = place.module.lines.text_of(node_span(place, node.func.value))
+            called = place.module.lines.text_of(Span.of(node_span(place, node.func.value).end, node_span(place, node).end))
+            each = f"each{called} for each in {owner}"
+            new = f"[{each}]" if kind == "list" else f"tuple({each})"
+            yield Fix(
+                f"Ask each of them: {new}" if len(new) < 60 else "Ask each of them", [TextEdit(node_span(place, node), new)], place.file
+            )
+    asked = next((node.value for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr == name), None)
+    if not isinstance(asked, ast.Name | ast.Call):
+        return
+    before = [each for each in ast.walk(tree_of(place)) if isinstance(each, ast.Assign) and each.lineno < statement.lineno]
+    made = [each for each in before if isinstance(each.targets[0], ast.Name) and _is_name(asked, each.targets[0].id)]
+    for assignment in sorted(made, key=lambda each: each.lineno)[-1:]:
+        yield Fix("Take the first of what it gives", [inserted(node_span(place, assignment.value).end, "[0]")], place.file)
+    yield Fix("Take the first of them", [inserted(node_span(place, asked).end, "[0]")], place.file)
 
 
 def _layer_as_function(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:

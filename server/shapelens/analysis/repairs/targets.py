@@ -168,6 +168,9 @@ def _reduced(place: Place) -> Iterator[Fix]:
     if parts is not None and parts.function == "backward" and parts.receiver is not None and not parts.arguments:
         yield appended(place, parts.receiver.span, "mean()", "Go back from the mean")
         yield appended(place, parts.receiver.span, "sum()", "Go back from the sum")
+    elif parts is not None and parts.function.rpartition(".")[2] == "grad" and parts.arguments:
+        yield appended(place, parts.arguments[0].span, "mean()", "Go back from the mean")
+        yield appended(place, parts.arguments[0].span, "sum()", "Go back from the sum")
 
 
 def _count(shape: Shape) -> int | None:

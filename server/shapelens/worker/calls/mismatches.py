@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from traceback import walk_tb
 from types import FunctionType
 from typing import Any, List, Optional, Tuple
 
@@ -11,7 +12,7 @@ import torch
 
 from ...protocol import FileSpan, Mismatch, Origin, Trace
 from ..meta.mode import FailedTorchCall, MetaMode, needs_data
-from ..sandbox.exceptions import message_of, raised_at, traceback_of
+from ..sandbox.exceptions import message_of, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
@@ -115,6 +116,9 @@ def code_of(error: BaseException, failure: Optional[FailedTorchCall]) -> str:
 _CHECKS = re.compile(r"torch\Z|torch\.functional\Z|torch\.nn\.(functional|modules\.(?!module\Z|container\Z|lazy\Z))")
 
 
+_OURS = ("shapelens", "_shapelens")
+
+
 def _raised_by_torch(error: BaseException) -> bool:
     """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
     name = _raised_in(error)
@@ -122,9 +126,9 @@ def _raised_by_torch(error: BaseException) -> bool:
 
 
 def _raised_in(error: BaseException) -> str:
-    """The name of the module whose code raised an exception."""
-    traceback = raised_at(error)
-    return str(traceback.tb_frame.f_globals.get("__name__", "")) if traceback is not None else ""
+    """The name of the module whose code raised an exception, or called the operation of torch that did."""
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(traceback_of(error))]
+    return next((name for name in reversed(modules) if name.partition(".")[0] not in _OURS), "")
 
 
 def mismatch_of(

@@ -36,7 +36,7 @@ _TAKES_OTHERS = (torch.nn.RNNBase, torch.nn.Identity, torch.nn.Sequential)
 _NO_TENSORS = (tuple, list, dict, str, bytes, torch.nn.Module)
 _OF_TUPLES = re.compile(
     r"unsupported operand type\(s\) for .*'Tensor' and 'tuple'|unsupported operand type\(s\) for .*'tuple' and 'Tensor'"
-    r"|must be Tensor, not (tuple|torch\.return_types\.\w+)|'(tuple|torch\.return_types\.\w+)' object has no attribute"
+    r"|must be Tensor, not (tuple|torch\.return_types\.\w+)|'(tuple|list|torch\.return_types\.\w+)' object has no attribute"
     r"|can only concatenate tuple|tuple indices must be integers or slices, not tuple"
     r"|unsupported operand type\(s\) for .*torch\.return_types"
 )
@@ -86,6 +86,13 @@ def is_tuple_of_layer(value: Any) -> bool:
     return _is_of_torch(value)
 
 
+def _are_asked_for_one(owner: Any, name: Any) -> bool:
+    """Whether a program asks several tensors, in a tuple or list, for an attribute that one tensor has: `hidden.to(device)`."""
+    if not tape.active or type(owner) not in (tuple, list) or not isinstance(name, str) or not hasattr(Tensor, name):
+        return False
+    return bool(owner) and all(type(each) in (Tensor, torch.nn.Parameter) and STAND_IN not in each.__dict__ for each in owner)
+
+
 def holds_tuples(value: Any) -> bool:
     """Whether a list that a program joins the tensors of holds tuples of them: `torch.stack(outputs)` of what an LSTM gave."""
     return tape.active and type(value) is list and bool(value) and is_tuple_of_layer(value[0])
@@ -123,7 +130,7 @@ def cannot_be_collated(error: BaseException) -> str:
 
 def made_at(value: Any, recorder: Recorder) -> List[Origin]:
     """Where a tuple or a list came from, in a list; [] where that is not known, or where code of the user's put it together."""
-    if type(value) is tuple and not _is_of_torch(value):
+    if type(value) in (tuple, list) and not _is_of_torch(value):
         return []
     tensor = next(provenance.tensors_in(value), None) if isinstance(value, (tuple, list)) else None
     return [] if tensor is None else provenance.made_by(tensor, recorder)
@@ -199,7 +206,7 @@ def tuple_in_place_of_tensor(error: BaseException, tree: Optional[ast.AST], fram
     if not isinstance(error, (TypeError, AttributeError)) or _OF_TUPLES.search(message_of(error)) is None:
         return None
     owner = getattr(error, "obj", None)
-    if is_tuple_of_layer(owner):
+    if is_tuple_of_layer(owner) or _are_asked_for_one(owner, getattr(error, "name", None)):
         return owner
     for inner, _ in walk_tb(traceback_of(error)):
         module = inner.f_locals.get("self")

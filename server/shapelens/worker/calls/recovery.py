@@ -14,6 +14,7 @@ import torch
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
 from ..meta.mode import OTHER_RANKS, FailedTorchCall, MetaMode, NotRecovered, is_unimplemented, made, needs_data
+from ..meta.shape_rules import packed_anyway
 from ..sandbox.exceptions import lacks_memory, traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
@@ -92,6 +93,8 @@ class Recovery:
                 return changed[0]
             if getattr(function, "__name__", "") in _NUMBERS:
                 return _NUMBERS[function.__name__]()
+            if getattr(function, "__name__", "") == "_pack_padded_sequence" and is_told:
+                return packed_anyway(*args)
             return self._made(shapes, expected_shapes.dtype_of(function, args, kwargs), args, kwargs)
 
     def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
@@ -119,9 +122,11 @@ class Recovery:
             if not (half_built or is_said) and not is_of_unknown_size(module) and not self._follows(args, kwargs):
                 loss = LOSSES.get(type(module).__name__) if isinstance(module, torch.nn.modules.loss._Loss) else None
                 if loss is not None:  # The layer is only another way to write the function.
-                    self.meta.failure = FailedTorchCall(loss, list(tensors_in((args, kwargs))), error)
+                    self.meta.failure = FailedTorchCall(loss, _of_loss(module, args, kwargs), error)
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER) if loss is None else None
+                if not found.suspects:  # What failed in it was given tensors of its own.
+                    found.suspects = suspects_of(list(tensors_in((args, kwargs))), self.calls.recorder, found.layer)
                 if self._is_followed and misused_layers.is_given_no_tensor(module, args, kwargs):
                     found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
                     found.message = "%s takes a tensor, and gets %s" % (type(module).__name__, misused_layers.words_for(args[0]))
@@ -288,6 +293,12 @@ class Recovery:
             tensor.__dict__[STAND_IN] = True
             out.append(tensor)
         return out[0] if len(out) == 1 else tuple(out)
+
+
+def _of_loss(module: Any, args: Args, kwargs: Kwargs) -> List[Tensor]:
+    """The tensors that a loss is computed with: what it is given, and its weights of the classes where they are of another dtype."""
+    given, weight = list(tensors_in((args, kwargs))), getattr(module, "weight", None)
+    return [*given, weight] if isinstance(weight, Tensor) and given and weight.dtype != given[0].dtype else given
 
 
 def _is_given_nothing(args: Args) -> bool:

@@ -23,6 +23,8 @@ from ..loading.definitions import KEPT
 from ..loading.importer import parse
 from ..loading.statements import bound_names, global_assignments
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
+from ..trace.value_summary import STAND_IN
+from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls
 from .uninitialised_modules import is_assigned_too_early
@@ -65,6 +67,23 @@ def is_sure(error: BaseException) -> bool:
     return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
 
 
+def unpacks_known_tensor(error: BaseException) -> bool:
+    """Whether a statement takes a tensor of known size apart into another number of names: `row, column = edges` of one row."""
+    place = _last_place(error) if type(error) is ValueError and "values to unpack" in message_of(error) else None
+    tree = tree_of(place[0]) if place is not None else None
+    if place is None or tree is None:
+        return False
+    frame, line = place
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and node.lineno == line:
+            value: Any = frame.f_locals.get(node.value.id) if isinstance(node.value, ast.Name) else None
+            targets = node.targets[0].elts
+            is_known = type(value) is torch.Tensor and STAND_IN not in value.__dict__ and value.dim() > 0
+            if is_known and not any(isinstance(each, ast.Starred) for each in targets):
+                return not unknown_sizes.is_unknown(value.shape[0]) and value.shape[0] != len(targets)
+    return False
+
+
 def _is_sure_of_property(asked: property, owner: torch.nn.Module) -> bool:
     """Whether what a property raises is a mistake of the code whatever it is given."""
     try:
@@ -90,7 +109,7 @@ def tuple_of_layer(error: BaseException) -> Any:
 
 def _speaks_of_tuple(error: BaseException) -> bool:
     said = message_of(error) if isinstance(error, (TypeError, AttributeError)) else ""
-    return "tuple" in said or "torch.return_types" in said
+    return "tuple" in said or "'list' object has" in said or "torch.return_types" in said
 
 
 def name_of_called_tensor(error: BaseException) -> str:

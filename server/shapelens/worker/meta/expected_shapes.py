@@ -253,7 +253,12 @@ def _expanded(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
 def _convolved(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
     own, weight = list(tensors[0].shape), tensors[1]
     spatial = weight.dim() - 2
-    return [[*own[:1], weight.shape[0], *[None] * spatial] if len(own) == spatial + 2 else [weight.shape[0], *[None] * spatial]]
+    return [[*_batch(own, spatial), weight.shape[0], *[None] * spatial]]
+
+
+def _batch(own: List[int], spatial: int) -> List[int]:
+    """The batch of what a convolution gets, if it has one: an input of too few or too many dims most likely has."""
+    return [] if len(own) == spatial + 1 else own[:1]
 
 
 def _convolved_transposed(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> List[Shape]:
@@ -337,7 +342,7 @@ def layer_shapes(module: Any, args: Args, kwargs: Kwargs) -> Optional[List[Shape
     own = list(tensors[0].shape)
     if isinstance(module, nn.modules.conv._ConvNd):
         spatial = len(module.kernel_size)
-        return [(own[:1] if len(own) > spatial + 1 else []) + [module.out_channels] + [None] * spatial]
+        return [[*_batch(own, spatial), module.out_channels, *[None] * spatial]]
     if isinstance(module, (nn.Linear, nn.Bilinear)):
         return [own[:-1] + [module.out_features]]
     if isinstance(module, nn.Embedding):

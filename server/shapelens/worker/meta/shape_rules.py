@@ -102,9 +102,7 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             first = args[2] if len(args) > 2 else kwargs.get("batch_first", False)
             batch, longest = (sequence.shape[0], sequence.shape[1]) if first else (sequence.shape[1], sequence.shape[0])
             if unknown_sizes.any_unknown((batch, longest, *lengths.shape)):
-                sizes = torch.full((1,), batch, dtype=torch.int64)
-                sizes.__dict__[PADDED] = longest, batch
-                return made_from([sequence], [(unknown_sizes.size(), *sequence.shape[2:])], sequence.dtype)[0], sizes
+                return packed_anyway(sequence, lengths, first)
             if lengths.is_meta:
                 # Lengths that depend on data: all sequences are taken to be as long as the longest may be.
                 if tuple(lengths.shape) != (batch,):
@@ -114,6 +112,14 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             return func(sequence, lengths, *args[2:])
         rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
         return made_from([sequence], [(rows.shape[0], *sequence.shape[2:])], sequence.dtype)[0], sizes
+
+
+def packed_anyway(sequence: Any, lengths: Any, batch_first: bool = False) -> Any:
+    """What packing gives of so many sequences, of lengths that nobody knows."""
+    batch, longest = (sequence.shape[0], sequence.shape[1]) if batch_first else (sequence.shape[1], sequence.shape[0])
+    sizes = torch.full((1,), batch, dtype=torch.int64)
+    sizes.__dict__[PADDED] = longest, batch
+    return made_from([sequence], [(unknown_sizes.size(), *sequence.shape[2:])], sequence.dtype)[0], sizes
 
 
 def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from types import FrameType
 from typing import Any, Dict, Iterable, Iterator, List, Optional
 
@@ -21,6 +22,7 @@ MOST_TURNS = 4096
 SHOWN = 8  # turns that show how the shapes of a loop change
 TOLD = 4  # turns of which a hint tells, as it says "…" of more shapes than three
 SLOW_SECONDS = 0.1  # that turns take, for fewer to be taken
+MOST_MODULES = 32  # of a model that are looked at for a state that they keep
 LONG_SECONDS = 0.5  # that the turns of a loop that counts may take in all, for it to take more
 
 
@@ -55,7 +57,7 @@ class Loop:
         self._began = 0.0  # when the last turn did
         self._shown = [_shapes(frame)]  # after each of the first turns
         self._carried = _carried(frame)
-        self._optimizers, self._time = len(tape.optimizers), tape_clock.time
+        self._optimizers, self._time, self._backwards = len(tape.optimizers), tape_clock.time, tape.backwards
         self._numbers = [name for name, value in list(frame.f_locals.items()) if type(value) in (int, float)]
         self._lengths = {id(value): len(value) for value in _containers(frame)}
 
@@ -81,7 +83,8 @@ class Loop:
             self._look_at_sums()
             tape.turned(self._optimizers, self._time)
             before, self._carried = self._carried, _carried(self.frame)
-            return count < 2 and any(self._carried[name] != kind for name, kind in before.items() if name in self._carried)
+            changes = any(self._carried[name] != kind for name, kind in before.items() if name in self._carried)
+            return count < 2 and (changes or self._holds_freed(before))
         return count < MOST_TURNS and (self._clock() < LOOP_SECONDS or self.builds())
 
     def has_met(self) -> bool:
@@ -116,6 +119,14 @@ class Loop:
             shapes = {key[1] for key in keys}
             if len(shapes) > 1 and len({len(shape) for shape in shapes}) == 1:
                 _forget_sizes(value, [len(set(sizes)) > 1 for sizes in zip(*shapes)])
+
+    def _holds_freed(self, names: Iterable[str]) -> bool:
+        """Whether one of these names holds what a turn went back through: another turn that uses it does so for the second time."""
+        values = [self.frame.f_locals.get(name) for name in (names if tape.active else ())]
+        modules = [value for value in values if isinstance(value, torch.nn.Module)]
+        values += [part for module in modules for each in islice(module.modules(), MOST_MODULES) for part in list(vars(each).values())]
+        parts = [part for value in values for part in (value if type(value) is tuple else (value,))]
+        return any(tape.has_freed(part, self._backwards) for part in parts if type(part) is torch.Tensor)
 
     def _look_at_sums(self) -> None:
         """Tell of names that a turn has made the sum of what it went back through, where they were numbers before."""

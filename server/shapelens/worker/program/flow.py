@@ -13,7 +13,7 @@ import contextlib
 import operator
 import sys
 from types import FrameType
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 
@@ -153,7 +153,7 @@ class Flow:
                     last = _fitted(iterable[-1], pattern) if type(iterable) is range else _fitted(next(items, item), pattern)
                     for _ in self._turns_aside(lines, loop):
                         yield last
-                    for last in self._turn_of_last_batch(batches, loop):
+                    for last in self._turn_of_last_batch(batches or _SlicedTurns.of(iterable), loop):
                         yield _fitted(last, pattern)
                     unknown_sizes.cut_short(loop.gathered())
                     return
@@ -208,7 +208,7 @@ class Flow:
             finally:
                 self._turned, self._is_aside = {}, False
 
-    def _turn_of_last_batch(self, batches: Optional["_LoaderTurns"], loop: Loop) -> Iterator[Any]:
+    def _turn_of_last_batch(self, batches: Union["_LoaderTurns", "_SlicedTurns", None], loop: Loop) -> Iterator[Any]:
         """The item of the last batch of a loader, which is smaller than the others: what holds for a full batch may fail there."""
         if batches is None or self._last_turn is None or self._is_aside or loop.seconds_of_turn() > LONGEST_TURN:
             return
@@ -316,6 +316,25 @@ class Flow:
             return True
         unknown_sizes.cut_short(loop.gathered())
         return False
+
+
+class _SlicedTurns:
+    """The turns of a loop that takes a batch at a time out of tensors: `for start in range(0, len(x), 64)`."""
+
+    def __init__(self, starts: range) -> None:
+        self._starts = starts
+
+    @classmethod
+    def of(cls, iterable: Any) -> Optional["_SlicedTurns"]:
+        """Those of a loop over this; None where its last turn is like the others."""
+        is_one = type(iterable) is range and iterable.step > 1 and len(iterable) > 1
+        return cls(iterable) if is_one and (iterable.stop - iterable.start) % iterable.step else None
+
+    def last(self) -> Tuple[Any, str]:
+        """The start of the last batch, and why that is smaller."""
+        starts = self._starts
+        count = starts.stop - starts.start
+        return starts[-1], "%d = %d·%d + %d" % (count, count // starts.step, starts.step, count % starts.step)
 
 
 class _LoaderTurns:

@@ -71,15 +71,15 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
         failed_lines = [line for line, _ in program.failures]
         device_mismatches.without_unsure(evaluation, failed_lines)
         state_dicts.without_unsure(evaluation, run.file, run.text, failed_lines)
+        number = trace.examples.index(example)
+        failures = sure_failures(program, evaluation, number)
     evaluation.calls.ended = True
     example.seconds, example.reached = time.perf_counter() - start, runner.recorder.functions(run.file)
     example.doubtful = bool(file_access.made_up)
     if not finished:
         example.error, example.error_kind = "followed for %g s" % run.program, "deadline"
     trace.held = [FileSpan(run.file, *place) for place in program.held()]
-    trace.mismatches += evaluation.calls.mismatches
-    number = trace.examples.index(example)
-    trace.mismatches += sure_failures(program, evaluation, number)
+    trace.mismatches += [*evaluation.calls.mismatches, *failures]
     said = {found.span for found in trace.mismatches}
     for refusal in program.refused:
         at = refused_at(refusal, run.file)

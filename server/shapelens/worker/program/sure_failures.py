@@ -8,7 +8,7 @@ from typing import List
 from ...protocol import Mismatch
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
-from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
+from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from .program import Program
 
@@ -43,5 +43,7 @@ def _code_of(error: BaseException) -> str:
         return "layer-input"
     if lacks_forward_function(error):
         return "call-arguments"
+    if unpacks_known_tensor(error):
+        return "shape"
     code = code_of_sure(error)
     return code if code in ("call-arguments", "layer-input") and is_sure(error) else ""

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 import torch
 
-from ...protocol import Remark
+from ...protocol import Origin, Remark
 from ..torch_calls import argument
 from ..trace import provenance
 from ..trace.dim_names import Sizes, name_shape
@@ -360,6 +360,9 @@ class Remarks:
             found.inputs = [value_of(key_of(tensor)) for tensor in odd.tensors]
             if odd.code in ("softmax-single-value", "norm-single-value") and odd.dim is not None:
                 found.origins = provenance.trace_back(odd.tensors[0], odd.dim, self._recorder)
+            maker = maker_of(odd.tensors[0]) if odd.code == "loss-input" else None
+            if maker is not None and maker.site >= 0:
+                found.origins = [Origin(maker.operation, self._recorder.span_of(maker.site), [], [])]
         layer = next(running_layers(), None)
         found.layer = layer.__dict__.get(LAYER) if layer is not None else None
         self.found.append(found)

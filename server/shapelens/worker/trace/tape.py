@@ -57,7 +57,9 @@ class Tape:
         self._recorder: Optional[Recorder] = None
         self._stale: Dict[int, _Change] = {}  # by the id of a node: it was changed after what used it then
         self._overwritten: Dict[int, _Change] = {}  # the same, of each node that the changed tensor has had since
-        self._freed: Dict[int, Tuple[Any, Optional[FileSpan]]] = {}  # by the id of what operations were given: gone back through, and where
+        # By the id of what operations were given: gone back through, where, and by which `backward` of the program.
+        self._freed: Dict[int, Tuple[Any, Optional[FileSpan], int]] = {}
+        self.backwards = 0  # how often the program went back
         self._stepped: Dict[int, Tuple[int, Optional[FileSpan]]] = {}  # by the id of a parameter: when an optimizer changed it, and where
         self.reached: Set[int] = set()  # ids of the parameters that have a gradient
 
@@ -153,6 +155,7 @@ class Tape:
     def go_back(self, tensors: Sequence[Tensor], *, keeps_graph: bool) -> None:
         """`backward` of some tensors. Raises RuntimeError, as torch words it, where what it needs was changed or is gone."""
         span = self._frames.innermost() if self._frames is not None else None
+        self.backwards += 1
         todo = [tensor.__dict__.get(ORIGIN) for tensor in tensors]
         seen: Set[int] = set()
         visited: List[Derivation] = []
@@ -178,7 +181,7 @@ class Tape:
             if node.module is not None:
                 self.reached.update(id(parameter) for parameter in node.module.parameters() if parameter.requires_grad)
             if not keeps_graph:
-                self._freed[id(node.parents)] = node.parents, span
+                self._freed[id(node.parents)] = node.parents, span, self.backwards
 
     def _changed_since(self, node: Derivation) -> Optional[_Change]:
         """What has changed a tensor that an operation keeps."""
@@ -217,6 +220,12 @@ class Tape:
                     self.kept.setdefault(name, self._recorder.span_of(last.site))
                     return
                 todo += [parent for parent, _ in node.parents]
+
+    def has_freed(self, tensor: Tensor, since: int) -> bool:
+        """Whether `backward` has gone back through what made a tensor, and freed what that kept. since: `backwards` before that."""
+        node = tensor.__dict__.get(ORIGIN)
+        freed = self._freed.get(id(node.parents)) if node is not None and node.learns and STAND_IN not in tensor.__dict__ else None
+        return freed is not None and freed[2] > since
 
     def requires_gradient(self, tensor: Tensor) -> bool:
         """Whether a tensor is sure to require a gradient in eager as well."""
