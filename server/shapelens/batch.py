@@ -284,7 +284,7 @@ class Batch:
         file, module, settings = analysed.path, analysed.module, analysed.settings
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
         importers = self._importers(file, settings, module) if names else []
-        modules = {path: parsed for path in importers if (parsed := _parsed(path, module.definitions)) is not None}
+        modules = {path: parsed for path in importers if (parsed := parsed_file(path, module.definitions)) is not None}
         likely = likely_programs(speaking_of([(path, parsed.text) for path, parsed in modules.items()], names))
         for path in [path for path in likely if is_program(modules[path]) and not modules[path].errors][:MOST_FOLLOWED]:
             importer = modules[path]
@@ -309,14 +309,14 @@ class Batch:
         `models`: the importing files with models that were found; None where no importing file shows anything.
         """
         file, module, settings = analysed.path, analysed.module, analysed.settings
-        found = findings(module, analysed.trace, settings, _parsed)
+        found = findings(module, analysed.trace, settings, parsed_file)
         if not fixes or any(finding.code != "syntax" for finding in analysed.findings):
             return found
         # What other files' examples show cannot be run by their number.
         count = 0 if models is not None or program else len(own.examples)
         attempts = self._attempts(analysed, own, models, program=program)
         clock = self._seconds_worked if self._seconds == PATIENT_SECONDS else time.monotonic
-        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, _parsed), attempts, LIMITS, clock)
+        return await search.with_fixes(search.FileToMend(file, module, settings, count, found, parsed_file), attempts, LIMITS, clock)
 
     def _seconds_worked(self) -> float:
         """Seconds of work of all runs until now: on a busy machine as many fixes are found as on an idle one."""
@@ -325,7 +325,7 @@ class Batch:
     async def profile(self, analysed: Analysed, run: protocol.ExampleRun, request: protocol.ProfileRequest) -> protocol.ModelProfile:
         """The model of an example of what was analysed, as a whole. Raises Unavailable; a run that does not end well is an error in it."""
         file = run.file or analysed.path
-        module = analysed.module if file == analysed.path else _parsed(file)
+        module = analysed.module if file == analysed.path else parsed_file(file)
         found: list[protocol.ModelProfile] = []
         if module is not None:
             examples = [protocol.ExampleRequest(run.target, run.expression)]
@@ -352,7 +352,7 @@ class Batch:
             reports.append(report)
             if report.skipped:
                 analysed.not_run.append(f"{run.target or run.expression}: {report.skipped}")
-        return findings_of_real_runs(analysed.module, trace, analysed.settings, _parsed, reports)
+        return findings_of_real_runs(analysed.module, trace, analysed.settings, parsed_file, reports)
 
     async def examine(self, analysed: Analysed, run: protocol.ExampleRun) -> protocol.DeepReport:
         """What depends on what in the model of an example of what was analysed. Raises Unavailable."""
@@ -360,7 +360,7 @@ class Batch:
             count = round((run.parameter_count or 0) / 1e6)
             return protocol.DeepReport(skipped=f"it has {count} million parameters, more than {MOST_PARAMETERS // 10**6} million")
         file = run.file or analysed.path
-        module = analysed.module if file == analysed.path else _parsed(file)
+        module = analysed.module if file == analysed.path else parsed_file(file)
         if module is None:
             return protocol.DeepReport(skipped=f"{file} cannot be read")
         found: list[protocol.DeepReport] = []
@@ -411,7 +411,7 @@ class Batch:
         known = self._importing_files.of(file, str(project_root(Path(file))), settings, {})
         importers = []
         for importer in [each.path for each in known if each.has_example]:
-            module = parse(texts[importer]) if importer in texts else _parsed(importer)
+            module = parse(texts[importer]) if importer in texts else parsed_file(importer)
             choice = choose(module, importer, settings) if module is not None and not module.errors else None
             importers += [_Importer(importer, choice.requests, [])] if choice is not None and choice.examples else []
         return await self._seen_from(file, texts, settings, importers)
@@ -421,7 +421,7 @@ class Batch:
     ) -> list[protocol.Trace]:
         views: list[protocol.Trace] = []
         for importer in importers:
-            module = parse(texts[importer.path]) if importer.path in texts else _parsed(importer.path)
+            module = parse(texts[importer.path]) if importer.path in texts else parsed_file(importer.path)
             if module is not None and len(views) < ENOUGH:
                 trace, _ = await self._run(importer.path, module, importer.examples, settings, texts)
                 views += [seen_from(with_evidence(trace, importer.found), file)] if reaches(trace, file) else []
@@ -435,10 +435,10 @@ class Batch:
         found: list[_Importer] = []
         importers = self._importing(file, settings, analysed.module) if parts else []
         searched = set[str]()
-        while around := next((each for each in models_around(importers, _parsed, parts) if each.importer.path not in searched), None):
+        while around := next((each for each in models_around(importers, parsed_file, parts) if each.importer.path not in searched), None):
             path = around.importer.path
             searched.add(path)
-            module = _parsed(path)
+            module = parsed_file(path)
             if module is None or len(searched) > MOST_SEARCHED:
                 break
             users = [other.path for other in importers if other is not around.importer]
@@ -538,7 +538,7 @@ def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> li
     return [Finding("syntax", "error", each.message, each.span, file) for each in problems] + example_problems(file, choice)
 
 
-def _parsed(file: str, names: Sequence[str] | None = None) -> Module | None:
+def parsed_file(file: str, names: Sequence[str] | None = None) -> Module | None:
     """Another file of the project; None where it cannot be read. names: of documentation, only what is about these."""
     try:
         text = as_python(file, read(Path(file)))

@@ -215,6 +215,10 @@ def summary(
         str | None, typer.Option("--memory", metavar="SIZE", help="Say the largest batch that fits it: 24GB.", show_default=False)
     ] = None,
     of: Annotated[str, typer.Option("--of", metavar="NAME", help="With --memory: the dim to look for, if not B.")] = "B",
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="FILE", help="Print its state beside what a file of weights holds.", show_default=False),
+    ] = None,
     optimizer: Annotated[
         str | None,
         typer.Option(
@@ -236,12 +240,13 @@ def summary(
     allow: Allow = None,
 ) -> None:
     """Print a model as a table: its modules with output shapes, parameters, FLOPs and memory, and what a training step takes."""
+    from shapelens.commands import checkpoint as beside
     from shapelens.commands import summary as command
     from shapelens.commands.profiled import Wanted
 
     chosen = autocast and autocast.value
-    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, chosen, allow or [])
-    _run(lambda: command.summary(wanted, memory, of, depth, amounts.value))
+    wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, chosen, allow or [], checkpoint)
+    _run(lambda: beside.checkpoint(wanted) if checkpoint is not None else command.summary(wanted, memory, of, depth, amounts.value))
 
 
 def _codes(option: str, given: list[str] | None) -> list[str]:

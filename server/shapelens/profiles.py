@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Dict, List, Optional
 
-from .traces import FileSpan, Mismatch, Value
+from .traces import FileSpan, LayerSeen, Mismatch, Value
 
 PROFILE_EVALUATIONS = 6  # of its example that a profile takes at most, named dims and backward counted; each has the deadline of a run
 
@@ -22,6 +22,8 @@ class ProfileRequest:
     device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     memory_only: bool = False  # only how much memory a training step takes, with these sizes
+    checkpoint: str = ""  # only how the model's state goes with this file of weights, by absolute path
+    path: str = ""  # in the model, of the module that it is compared with; "" for the model itself
 
 
 @dataclass
@@ -86,6 +88,28 @@ class MemoryProfile:
 
 
 @dataclass
+class StatePair:
+    """A tensor of a model's state and the one of a file that is loaded into it; either may be missing."""
+
+    name: str  # in the model; in the file where the model has none
+    here: Optional[Value]
+    there: Optional[Value]
+    status: str  # "fits" | "differs" | "missing" | "unexpected" | "own": the model's own code handles the key
+    name_there: str = ""  # in the file, where it is another one
+
+
+@dataclass
+class CheckpointSeen:
+    """How the state of a model goes with a file of weights."""
+
+    error: str = ""  # why it is not known, in words that follow the file's name
+    inside: List[str] = field(default_factory=list)  # the keys that lead to the state in the file
+    pairs: List[StatePair] = field(default_factory=list)  # in the order of the model, then what only the file has
+    mismatch: Optional[Mismatch] = None  # what `load_state_dict` says; None where it takes the state
+    layers: List[LayerSeen] = field(default_factory=list)  # that the mismatch speaks of
+
+
+@dataclass
 class ModelProfile:
     """What a profiling run saw."""
 
@@ -95,6 +119,7 @@ class ModelProfile:
     mismatches: List[Mismatch] = field(default_factory=list)
     inference: Optional[MemoryProfile] = None
     training: Optional[MemoryProfile] = None
+    checkpoint: Optional[CheckpointSeen] = None
     uncounted: List[str] = field(default_factory=list)  # what the numbers leave out: "custom kernel foo"
     error: Optional[str] = None  # why the example did not run to its end
     is_complete: bool = True  # False: the training step is still to come, in a profile that takes this one's place

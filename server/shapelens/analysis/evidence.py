@@ -64,10 +64,13 @@ def guessed_sizes(run: ExampleRun, dims: Mapping[str, int]) -> str:
         return ""
     own = [f"{name} = {size}" for name, size in dims.items() if run.dims.get(name, size) == size]
     parts = [", ".join(own)] if own else [] if dims else ["the sizes of its input"]
-    built = _LEADING_CALL.match(run.expression)
-    if run.evidence == "inferred" and built is not None:
-        parts.append(f"the arguments of {built[0]}")
-    return ", and ".join(parts)
+    return ", and ".join([*parts, *guessed_arguments(run)])
+
+
+def guessed_arguments(run: ExampleRun) -> list[str]:
+    """`the arguments of Net(64)`, where nobody gives or writes these; [] where somebody does."""
+    built = _LEADING_CALL.match(run.expression) if run.evidence == "inferred" else None
+    return [f"the arguments of {built[0]}"] if built is not None else []
 
 
 def fits_nothing(run: ExampleRun) -> bool:

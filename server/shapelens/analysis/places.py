@@ -77,10 +77,7 @@ class Places:
         call = place.module.call_at(place.span) if place is not None else None
         if place is None or call is None:
             return None
-        resolved = (call.qualified or call.function).rpartition(".")[2]
-        index = index_of(layer, argument)
-        if call.qualified is not None and resolved != layer.class_name:
-            index = None  # A function of another name made the layer, and its positions mean what they mean there.
+        index = index_of(layer, argument) if is_constructor(call, layer) else None
         found = place.module.argument(call, [argument], index if index is not None else -1)
         return ArgumentPlace(place.file, place.module, call, found)
 
@@ -110,6 +107,14 @@ class Places:
         """`line 14`, `cell 3, line 2` in a notebook, or `blocks.py line 14` for another file."""
         line = place.module.line_name(place.span.line)
         return line if place.file == self.trace.file else f"{PurePath(place.file).name} {line}"
+
+
+def is_constructor(call: Call, layer: LayerSeen) -> bool:
+    """Whether the positions of a call are those of a layer's constructor, as far as is known: not where a method or function of another
+    name makes the layer, `Net.load_from_checkpoint(path)`."""
+    if call.qualified is not None:
+        return call.qualified.rpartition(".")[2] == layer.class_name
+    return call.function.rpartition(".")[0].rpartition(".")[2] != layer.class_name
 
 
 def layer_name(layer: LayerSeen) -> str:

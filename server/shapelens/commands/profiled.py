@@ -34,6 +34,7 @@ class Wanted:
     device: str = "cuda"
     autocast: str | None = None  # "bfloat16" | "float16" | "none"; None for the program's own
     allow: Sequence[str] = ()
+    checkpoint: str | None = None  # a file of weights that the model's state is compared with, and nothing else is profiled
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,12 @@ async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int
     path, cls = file_and_class(wanted.target)
     text = read(path)
     refuse_wrong_words(wanted)
+    fixes = wanted.checkpoint is None
     scope = ProjectScope(allow=wanted.allow)
     async with Batch(wanted.interpreter, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
-        analysed = await batch.analyse(path, text, examples=wanted.examples, only=cls, fixes=True)
+        analysed = await batch.analyse(path, text, examples=wanted.examples, only=cls, fixes=fixes)
         return await then(await profiled_class(batch, analysed, path, cls, wanted))
 
 
@@ -79,6 +81,8 @@ def refuse_wrong_words(wanted: Wanted) -> None:
             raise RefusedRequest(f"--example: {problem}")
     if wanted.optimizer is not None and wanted.optimizer.lower() not in {name.lower() for name in OPTIMIZERS}:
         raise RefusedRequest(f"--optimizer {wanted.optimizer} is not known: {', '.join(OPTIMIZERS)}")
+    if wanted.checkpoint is not None and not Path(wanted.checkpoint).exists():
+        raise RefusedRequest(f"--checkpoint {wanted.checkpoint}: there is no such file")
 
 
 async def profiled_class(
@@ -96,6 +100,8 @@ async def profiled_class(
     shown, text = found, analysed.source
     autocast = _autocast(wanted, text)
     request = ProfileRequest(wanted.sizes, wanted.device, autocast[0], memory_only)
+    if wanted.checkpoint is not None:
+        request.checkpoint, request.path = str(Path(wanted.checkpoint).absolute()), shown.path
     profile = await batch.profile(analysed, shown.example, request)
     refuse_unknown_dims("--dim", wanted.sizes, profile.dims)
     lines: dict[str, Lines | None] = {analysed.path: analysed.module.lines}

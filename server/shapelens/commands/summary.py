@@ -51,17 +51,22 @@ def _print(found: ProfiledClass, console: Console, depth: int | None, amounts: s
         table.add_row(*[Text(digits(cell, console), style) for cell in ("  " * row.depth + row.cells[0], *row.cells[1:])])
         if row.error:
             table.add_row(Text("  " * (row.depth + 1) + "✗ " + row.error, "red"))
-    console.width = WIDEST  # Nothing is cut: a terminal that is narrower wraps it.
-    with console.capture() as captured:
-        console.print(table)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    console.print()
+    print_whole(table, console)
     if view.profile.error:
         console.print(Text(f"the example failed: {view.profile.error}", "red"))
     pairs = totals(view)
     width = max((len(label) for label, _ in pairs), default=0)
     for label, text in pairs:
         console.print(digits(f"{label:<{width}}  {text}", console), markup=False)
+
+
+def print_whole(table: Table, console: Console) -> None:
+    """Print a table and an empty line. Nothing is cut: a terminal that is narrower wraps it."""
+    console.width = WIDEST
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    console.print()
 
 
 def _bytes(text: str) -> int:

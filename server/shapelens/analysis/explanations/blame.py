@@ -125,7 +125,7 @@ def constructor_argument(places: Places, failed: Failed, place: Place) -> Argume
     mismatch = failed.mismatch
     layer = places.layer_of(mismatch)
     call = place.module.call_at(place.span)
-    if layer is None or call is None or call.span != place.span or layer.span != mismatch.span or layer.calls:
+    if layer is None or mismatch.state is not None or call is None or call.span != place.span or layer.span != mismatch.span or layer.calls:
         return None
     message = constructor_words(layer, mismatch.message)
     if "missing" in message:

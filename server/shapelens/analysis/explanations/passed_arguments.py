@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
-from shapelens.analysis.places import ArgumentPlace, Places
+from shapelens.analysis.places import ArgumentPlace, Places, is_constructor
 from shapelens.protocol import LayerSeen, Mismatch
 from shapelens.stated.syntax_trees import all_parameters, positional
 
@@ -63,7 +63,7 @@ def outer_argument(
 
 def _argument(places: Places, layer: LayerSeen, argument: str, position: int) -> ArgumentPlace | None:
     found = places.argument(layer, argument)
-    if found is None or found.argument is not None:
+    if found is None or found.argument is not None or not is_constructor(found.call, layer):
         return found
     return ArgumentPlace(found.file, found.module, found.call, found.module.argument(found.call, [argument], position))
 

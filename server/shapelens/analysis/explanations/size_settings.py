@@ -80,8 +80,10 @@ def size_settings(places: Places, mismatch: Mismatch) -> tuple[list[SizeSetting]
 
 def _followed(places: Places, layers: Sequence[LayerSeen], argument: str, now: int, wanted: int) -> SizeSetting | None:
     """Where the size is written that a layer was given; None where it is computed. layers: the layer, and the modules around it."""
-    index, place = 0, places.argument(layers[0], argument)
+    index, place, where = 0, places.argument(layers[0], argument), None
     for _ in range(DEEPEST):
+        if place is None and where is not None:  # What no text calls, as an example does, still has a parameter of this name.
+            return SizeSetting(argument, now, wanted, where, None)
         if place is None or place.hidden:
             return None
         if place.argument is None:

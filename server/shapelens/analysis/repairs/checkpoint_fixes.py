@@ -20,6 +20,7 @@ from shapelens.stated.syntax_trees import all_parameters, expression_of, positio
 
 MOST_LEFT_OUT = 3  # parts of a model
 LONGEST_TITLE = 60
+LOADS_PATH = "load_from_checkpoint"  # Lightning's, which takes a path and builds the model
 
 
 def checkpoint_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
@@ -33,7 +34,8 @@ def checkpoint_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         return []
     if state.kind:
         return [_kind_fix(place, given, state)]
-    found = list(_ordered(places, mismatch, place, call, given))
+    of_path = call.function.rpartition(".")[2] == LOADS_PATH  # It has no state, whose names could be changed.
+    found = list(_of_path(places, mismatch, place, call) if of_path else _ordered(places, mismatch, place, call, given))
     # The order is that of the candidates: it says what an author is likely to mean.
     return [replace(fix, likelihood=Likelihood.PART) for fix in found]
 
@@ -64,6 +66,15 @@ def _ordered(places: Places, mismatch: Mismatch, place: Place, call: Call, given
         for names in own_names if state.inside or state.changes else []:
             yield Fix(f"{names.title}, and {_LESS}", [*names.edits, _not_strict(place, call)], names.file)
         if not (state.inside or state.changes) and state.fitting:
+            yield Fix("Load what fits: strict=False", [_not_strict(place, call)], place.file)
+
+
+def _of_path(places: Places, mismatch: Mismatch, place: Place, call: Call) -> Iterator[Fix]:
+    """Other arguments of the constructor, which stand in the same call, or what fits."""
+    state = mismatch.state
+    if state is not None and not state.changes and not state.inside:
+        yield from _setting_fixes(places, mismatch)
+        if not mismatch.origins and state.strict and state.fitting and not state.others:
             yield Fix("Load what fits: strict=False", [_not_strict(place, call)], place.file)
 
 
@@ -139,7 +150,8 @@ def _before_method(place: Place, call: Call) -> Position | None:
 
 
 def _not_strict(place: Place, call: Call) -> TextEdit:
-    return replace_argument(place.module, call, place.module.argument(call, ["strict"], 1), "strict", "False")
+    position = 3 if call.function.rpartition(".")[2] == LOADS_PATH else 1
+    return replace_argument(place.module, call, place.module.argument(call, ["strict"], position), "strict", "False")
 
 
 def _left_out(mismatch: Mismatch, place: Place, call: Call, given: Argument, state: StateSeen, text: str) -> Iterator[Fix]:

@@ -86,9 +86,9 @@ class StateDicts:
             return _IncompatibleKeys([], [])
         with _plainly():
             found = _no_dict(module, state)
-            compared = None if found is not None else _compared(module, state)
+            compared = None if found is not None else compared_with(module, state)
             if compared is not None and compared.refuses(strict):
-                found = _finding(module, state, compared, strict)
+                found = finding_of(module, state, compared, strict)
         if found is None:
             return _IncompatibleKeys([], []) if compared is None else _IncompatibleKeys(compared.missing, compared.unexpected)
         if would_be_caught():
@@ -175,12 +175,12 @@ def _is_known(state: Any) -> bool:
     return all(type(name) is str for name in state) and not holds_absent(state.values())
 
 
-def _compared(module: Any, state: Any) -> Optional[Compared]:
+def compared_with(module: Any, state: Any) -> Optional[Compared]:
     """None where the state or the module is not known."""
     swaps = getattr(torch.__future__, "get_swap_module_params_on_conversion", None)  # Since torch 2.3.
     if not _is_known(state) or _is_unknown_module(module) or (swaps is not None and swaps()):
         return None
-    own = _shapes_of(module)
+    own = shapes_of(module)
     found = _compared_by_torch(module, _without_mark_of_compiler(module, state), own)
     if found is None:
         return None
@@ -191,7 +191,7 @@ def _compared(module: Any, state: Any) -> Optional[Compared]:
     unsure = _stand_ins_in(module)
     if unsure and any(key.startswith(unsure) for key in (*found.unexpected, *missing)):
         return None
-    sizes = [each for each in found.sizes if not _may_be_same(*each[1:])]
+    sizes = [each for each in found.sizes if not may_be_same(*each[1:])]
     return found._replace(missing=missing, sizes=sizes)
 
 
@@ -233,7 +233,7 @@ def _compared_by_torch(module: Any, state: Any, own: Shapes) -> Optional[Compare
     return Compared(*keys[-1], sizes, others)
 
 
-def _may_be_same(there: Tuple[int, ...], here: Tuple[int, ...]) -> bool:
+def may_be_same(there: Tuple[int, ...], here: Tuple[int, ...]) -> bool:
     """Whether two shapes are the same but for sizes that nobody knows."""
     if len(there) != len(here):
         return any(map(unknown_sizes.is_unknown, (*there, *here)))
@@ -254,7 +254,7 @@ def _stand_ins_in(module: Any) -> Tuple[str, ...]:
     return tuple([name + "." for name in found])
 
 
-def _owners(module: Any) -> Iterator[Tuple[str, Any, str, Tensor]]:
+def owners(module: Any) -> Iterator[Tuple[str, Any, str, Tensor]]:
     """The keys of a module's state, with the part that each belongs to and its name there, and the tensor."""
     for path, part in named_modules(module):
         prefix = path + "." if path else ""
@@ -264,18 +264,18 @@ def _owners(module: Any) -> Iterator[Tuple[str, Any, str, Tensor]]:
                 yield prefix + name, part, name, value
 
 
-def _shapes_of(module: Any) -> Shapes:
-    return {key: () if torch.nn.parameter.is_lazy(value) else tuple(value.shape) for key, _, _, value in _owners(module)}
+def shapes_of(module: Any) -> Shapes:
+    return {key: () if torch.nn.parameter.is_lazy(value) else tuple(value.shape) for key, _, _, value in owners(module)}
 
 
-def _shapes_in(state: Mapping[str, Any]) -> Shapes:
+def shapes_in(state: Mapping[str, Any]) -> Shapes:
     return {name: tuple(value.shape) for name, value in state.items() if isinstance(value, Tensor)}
 
 
 # --- what is wrong ---
 
 
-def _finding(module: Any, state: Any, compared: Compared, strict: bool) -> Mismatch:
+def finding_of(module: Any, state: Any, compared: Compared, strict: bool) -> Mismatch:
     said = "size mismatch for %s: %s in the checkpoint, %s in the model"
     parts = [*[said % (key, list(there), list(here)) for key, there, here in compared.sizes], *compared.others]
     for kind, keys in (("Unexpected", compared.unexpected), ("Missing", compared.missing)):
@@ -284,21 +284,21 @@ def _finding(module: Any, state: Any, compared: Compared, strict: bool) -> Misma
     found = _mismatch("Error(s) in loading state_dict for %s: %s" % (name, "; ".join(parts)), "RuntimeError")
     found.layer = module.__dict__.get(LAYER)
     seen = found.state = StateSeen(name, _file_of(state), strict=bool(strict))
-    own, there = _shapes_of(module), _shapes_in(state)
+    own, there = shapes_of(module), shapes_in(state)
     seen.own, seen.keys = len(own), len(state)
     seen.fitting = len([key for key in there if key in own])
     seen.missing, seen.missing_count = compared.missing[:MOST_KEYS], len(compared.missing)
     seen.unexpected, seen.unexpected_count = compared.unexpected[:MOST_KEYS], len(compared.unexpected)
     seen.others = compared.others[:3]
-    count, inner, held = _state_inside(state, own)
+    count, inner, held = state_inside(state, own)
     inner = inner if count > seen.fitting else []
     if inner:
-        seen.inside, seen.around, seen.keys, there = inner, [str(key) for key in list(state)[:6]], len(held), _shapes_in(held)
+        seen.inside, seen.around, seen.keys, there = inner, [str(key) for key in list(state)[:6]], len(held), shapes_in(held)
     if (compared.missing and compared.unexpected) or inner:
         seen.changes, there = state_names.changes_of(there, own)
     sizes = compared.sizes
     if seen.changes or seen.inside:  # What is left once the names fit.
-        sizes = [(key, there[key], shape) for key, shape in own.items() if key in there and not _may_be_same(there[key], shape)]
+        sizes = [(key, there[key], shape) for key, shape in own.items() if key in there and not may_be_same(there[key], shape)]
         seen.left_missing = len([key for key in own if key not in there])
         seen.left_unexpected = len([key for key in there if key not in own])
     seen.sizes = len(sizes)
@@ -331,19 +331,19 @@ def _tensors_in(state: Any, depth: int) -> Iterator[Tensor]:
             yield from _tensors_in(value, depth - 1)
 
 
-def _state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, List[str], Any]:
+def state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, List[str], Any]:
     """How many names of a module's a dict inside of a state has, with a change of names maybe, the keys that lead to it, and the dict."""
     best: Tuple[int, List[str], Any] = (0, [], None)
     for key, value in state.items():
         if type(key) is not str or not isinstance(value, Mapping) or is_absent(value) or not value:
             continue
-        shapes = _shapes_in({name: each for name, each in value.items() if type(name) is str})
+        shapes = shapes_in({name: each for name, each in value.items() if type(name) is str})
         changes, _ = state_names.changes_of(shapes, own)
         count = max(len(own.keys() & shapes.keys()), sum(change.count for change in changes))
         if count > best[0]:
             best = count, [key], value
         elif depth > 1 and not count:
-            further, path, held = _state_inside(value, own, depth - 1)
+            further, path, held = state_inside(value, own, depth - 1)
             best = (further, [key, *path], held) if further > best[0] else best
     return best
 

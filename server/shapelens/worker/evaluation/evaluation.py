@@ -18,6 +18,7 @@ from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..meta.mode import MetaMode
 from ..remarks.remarks import Remarks
+from ..sandbox import draws
 from ..sandbox.exceptions import ProcessEnded, lacks_memory, message_of
 from ..sandbox.limits import DeadlineReached, Interrupted, TooLong
 from ..trace.frames import Frames
@@ -71,6 +72,7 @@ class Evaluation:
         keeps_modules: modules that were built before are called now.
         """
         self.recorder.start_example()
+        draws.seed(0)
         stand_ins.called.clear()
         branches.start(turned)
         op_cache.start()

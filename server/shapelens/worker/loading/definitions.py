@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple, Union
 from ...notebooks import UNKNOWN
 from ...timeouts import TIMEOUTS
 from ..meta import op_cache
+from ..sandbox.draws import may_draw, of_statement
 from ..sandbox.exceptions import ProcessEnded
 from ..sandbox.limits import TooLong, half_of_what_is_left, within
 from ..sandbox.originals import time
@@ -227,8 +228,10 @@ class Definitions:
             is_limited = longest >= SHORTEST and computes(node)
             limit = within(longest) if is_limited else contextlib.nullcontext()
             used = len(stand_ins.called)
-            with limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to that is wanted.
-                exec(compiled(node, self._file, self._flags), self._names)
+            code = compiled(node, self._file, self._flags)
+            draws = of_statement(self._file, bound_names(node)) if may_draw(node, code) else contextlib.nullcontext()
+            with draws, limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to.
+                exec(code, self._names)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 mutable_defaults.note(self._names.get(node.name))
             if isinstance(node, (ast.Assign, ast.AnnAssign)):

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-from ...profiles import MemoryProfile, ModelProfile, ProfiledModule, ProfileRequest, Step
+from ...profiles import CheckpointSeen, MemoryProfile, ModelProfile, ProfiledModule, ProfileRequest, Step
 from ..calls.mismatches import mismatch_of, one_line
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import MOST_NAMED_DIMS, ExampleRunner
@@ -28,6 +28,7 @@ from ..trace.provenance import tensors_in
 from ..trace.value_summary import MODE, Key, value_of
 from . import mixed_precision
 from .allocations import AllocationRecorder, storages
+from .checkpoint import compare
 from .fused_kernels import FusedKernels, fused
 from .steps import StepRecorder
 
@@ -49,6 +50,7 @@ class _Evaluation:
         self.allocations = AllocationRecorder(self.steps, request.device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
         self.memory = MemoryProfile()
+        self.checkpoint: Optional[CheckpointSeen] = None
         # The storages whose bytes the memory has, in their order.
         self.parameters: List[int] = []
         self.buffers: List[int] = []
@@ -74,6 +76,8 @@ class _Evaluation:
                 stack.enter_context(mixed_precision.respected(self._request.device))
                 with under(_DTYPES.get(self._request.autocast)):
                     evaluate(code, names, self.sizes, self.dims)
+                if self._request.checkpoint:
+                    self.checkpoint = self._compared()
                 if self.training:
                     self._go_back()
                 self._end()
@@ -100,6 +104,13 @@ class _Evaluation:
                 self.allocations.add_input(tensor)
         self._count_more(module)
         self.allocations.on = True
+
+    def _compared(self) -> Optional[CheckpointSeen]:
+        """How the model goes with the file of weights; None where there is no such model."""
+        calls = self._runner.evaluation.calls
+        found = {path: module for module, path in _paths(self.steps.models or list(calls.modules[-1:]))}
+        module = found.get(self._request.path)
+        return compare(self._request.checkpoint, module, calls) if module is not None else None
 
     def _restart(self) -> None:
         """What was counted was done by a constructor."""
@@ -206,6 +217,10 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
         return
     if not request.memory_only:
         seen = _add_steps(runner, code, request, found)
+        if request.checkpoint:
+            found.checkpoint = seen.checkpoint
+            send(found)
+            return
         names = _Names(runner, code, request, seen)
         names.guess()
         found.is_complete, found.seconds = False, time.process_time() - start

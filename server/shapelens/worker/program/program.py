@@ -24,6 +24,7 @@ from ..meta.gradients import training
 from ..rewrite.resilient import MISSING, resilient
 from ..rewrite.sites import NodePlace, place_of
 from ..sandbox.clocks import WorkClock
+from ..sandbox.draws import of_statement
 from ..sandbox.limits import TooLong, within
 from ..search.usages.scripts.called_tests import CalledTests
 from ..search.usages.scripts.module_names import is_main_block
@@ -132,7 +133,7 @@ class Program:
     def _execute(self, statement: "ProgramStatement", seconds: float, names: Dict[str, Any], on_failure: Callable[..., None]) -> bool:
         """Execute a statement; whether its time was enough: what it would have made is not known then, and the next one goes on."""
         try:
-            with within(seconds):
+            with within(seconds), of_statement(self.file, statement.bound):
                 exec(statement.code, names)
         except TooLong as error:
             if statement is self._statements[-1]:

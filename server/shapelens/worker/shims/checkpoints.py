@@ -42,6 +42,11 @@ def keep(value: Any, file: Any) -> None:
     _saved[place] = _as_saved(value, _name(place))
 
 
+def is_kept(file: Any) -> bool:
+    """Whether the run has saved something there."""
+    return _place(file) in _saved
+
+
 def _save(value: Any, file: Any = None, *args: Any, **kwargs: Any) -> None:
     """torch.save: kept in memory until the end of the run."""
     keep(value, file)

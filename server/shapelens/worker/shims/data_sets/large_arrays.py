@@ -12,6 +12,7 @@ import operator
 from types import ModuleType
 from typing import Any, Callable, Dict, List, Optional
 
+from ...sandbox.draws import begin_again
 from ...unknown.data_arrays import data_array
 from ..compilers import Replacement
 
@@ -37,6 +38,7 @@ def filled(module: ModuleType) -> List[Replacement]:
 
 def drawn(module: ModuleType) -> List[Replacement]:
     """The replacements for the functions of numpy.random that make arrays, and for the one that makes a generator."""
+    begin_again()  # A statement that has brought numpy's generator draws from it.
     names = [name for name in _SIZE_AT if name not in _FILLED and callable(module.__dict__.get(name))]
     made: List[Replacement] = [(module, name, _unless_large(module.__dict__[name], name, LARGEST_RANDOM)) for name in names]
     return [*made, (module, "default_rng", _generator(module))] if hasattr(module, "default_rng") else made
@@ -88,6 +90,8 @@ def _generator(module: Any) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def default_rng(*args: Any, **kwargs: Any) -> Any:
+        if not [given for given in (*args, *kwargs.values()) if given is not None]:
+            args, kwargs = (module.randint(2**31 - 1),), {}  # As the statement draws it each time (sandbox/draws.py).
         found = original(*args, **kwargs)
         return kind(found.bit_generator) if type(found) is module.Generator else found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import warnings
 from typing import Any, Dict, Optional
@@ -29,21 +30,53 @@ _DTYPES = {
     "U8": "uint8", "BOOL": "bool", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U16": "uint16", "U32": "uint32", "U64": "uint64",
     "C64": "complex64",
 }  # fmt: skip
+_REFUSED = re.compile(r"(?:GLOBAL|class|function|instantiate) ([\w.]+\.\w+)")  # in what torch says of a pickle that is more than weights
+
+
+class NoWeights(Exception):
+    """A file says nothing of weights; the text says why, in words that follow the file's name."""
 
 
 def read(path: str) -> Optional[Any]:
     """What a file holds, in a list; None where it is not there, or does not say."""
+    try:
+        return [contents(path)]
+    except NoWeights:
+        return None
+
+
+def contents(path: str) -> Any:
+    """What a file holds. Raises NoWeights."""
     opened.add(path)  # The run depends on it, even if it is not there.
     if not os.path.isfile(path):
-        return None
+        raise NoWeights("is a folder" if os.path.isdir(path) else "is not there")
     try:
-        if path.endswith(INDEX):
-            return _of_index(path)
-        value = _header(path) if _is_safetensors(path) else _of_torch(path)
-    except Exception:  # A broken file, an older format, what is more than weights.
-        return None
+        value = _of_index(path) if path.endswith(INDEX) else _header(path) if _is_safetensors(path) else _of_torch(path)
+    except NoWeights:
+        raise
+    except Exception as error:  # A broken file, an older format, what is more than weights.
+        raise NoWeights(_reason(path, error)) from error
     _mark(value, os.path.basename(path))
-    return [value]
+    return value
+
+
+def _reason(path: str, error: Exception) -> str:
+    """Why a file cannot be read."""
+    if isinstance(error, OSError) and error.strerror:
+        return "cannot be read: %s" % error.strerror
+    if path.endswith(INDEX):
+        return "is no index of files of weights"
+    said = str(error)
+    refused = _REFUSED.search(said)
+    if refused is not None:
+        return "holds more than weights (%s), which is not unpickled" % refused[1].rstrip(".")
+    if "TorchScript" in said:
+        return "is an archive of TorchScript, whose weights are not read"
+    if "too large" in said:
+        return "is of the format before torch 1.6 and larger than 1 GB"
+    if is_zip(path) or path.endswith(SAFETENSORS):
+        return "is broken, or no file of weights"
+    return "is no file of weights that torch.save or safetensors has written"
 
 
 def _of_torch(path: str) -> Any:
@@ -85,18 +118,20 @@ def _dtype(name: str) -> torch.dtype:
     return getattr(torch, _DTYPES.get(name, ""), torch.float32)
 
 
-def _of_index(path: str) -> Optional[Any]:
-    """The state that several files share. None where one of them cannot be read."""
+def _of_index(path: str) -> Dict[str, Any]:
+    """The state that several files share."""
     with open(path, encoding="utf-8") as file:
         weight_map = json.load(file)["weight_map"]
     state: Dict[str, Any] = {}
     for name in sorted(set(weight_map.values())):
-        part = read(os.path.join(os.path.dirname(path), os.path.basename(name)))
-        if part is None or not isinstance(part[0], dict):
-            return None
-        state.update(part[0])
-    _mark(state, os.path.basename(path))
-    return [state]
+        try:
+            part = contents(os.path.join(os.path.dirname(path), os.path.basename(name)))
+        except NoWeights as error:
+            raise NoWeights("names %s, which %s" % (os.path.basename(name), error)) from error
+        if not isinstance(part, dict):
+            raise NoWeights("names %s, which holds no weights" % os.path.basename(name))
+        state.update(part)
+    return state
 
 
 def _mark(value: Any, name: str) -> None:

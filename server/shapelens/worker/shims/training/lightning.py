@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+import os
 import weakref
 from types import ModuleType
 from typing import Any, Dict, List, Optional
 
+import torch
+
 from ...unknown.stand_ins import absent, is_absent
+from .. import checkpoints
 from ..compilers import Replacement, nothing
 from .lightning_cli import command_line
 
@@ -23,6 +27,7 @@ _FIT = (("training_step", "train_dataloader"), ("validation_step", "val_dataload
 _VALIDATE = (("validation_step", "val_dataloader"),)
 _TEST = (("test_step", "test_dataloader"),)
 _PREDICT = (("predict_step", "predict_dataloader"),)
+_OPTIONS = ("map_location", "hparams_file", "strict", "weights_only")  # of `load_from_checkpoint`, in their order
 _STAGE_ENDS = {
     "training_step": "on_train_epoch_end",
     "validation_step": "on_validation_epoch_end",
@@ -69,6 +74,14 @@ class _Trainer:
     def predict(self, model: Any = None, dataloaders: Any = None, datamodule: Any = None, **kwargs: Any) -> Any:
         """A prediction step: a list of what it gave."""
         return self._run(model, _PREDICT, [dataloaders], datamodule, "predict")
+
+    def save_checkpoint(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        """The state of the model and what it was built with, kept until the end of the run."""
+        model = self.__dict__.get("model")
+        if isinstance(model, torch.nn.Module):
+            named = {"hparams_name": model.__dict__["_hparams_name"]} if model.__dict__.get("_hparams_name") else {}
+            saved = dict(model.__dict__.get("_hparams") or {})
+            checkpoints.keep({"state_dict": model.state_dict(), "hyper_parameters": saved, **named}, filepath)
 
     def _run(self, model: Any, stages: Any, loaders: List[Any], datamodule: Any, stage: str) -> Any:
         model = model if model is not None else self.__dict__.get("model")
@@ -160,14 +173,51 @@ def _name_of(cls: type) -> str:
 
 
 def _from_checkpoint(cls: Any, checkpoint_path: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """`load_from_checkpoint`: the model that was trained, or one of the arguments that are given besides."""
+    """`load_from_checkpoint`: a model whose state is compared with the file, where that is there or the run has saved it; else the model
+    that was trained, or one of the arguments that are given besides."""
+    options: Dict[str, Any] = dict(zip(_OPTIONS, args))
+    options.update({name: kwargs[name] for name in _OPTIONS if name in kwargs})
+    given = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
     known = _trained.get(_name_of(cls))
+    if options.get("hparams_file") is None and (known is None or checkpoints.is_kept(checkpoint_path)):  # Training may write other files.
+        held = checkpoints.load(checkpoint_path) if isinstance(checkpoint_path, (str, os.PathLike)) else None
+        arguments = _saved_arguments(cls, held, given)
+        if arguments is not None and _is_enough(cls, arguments):
+            return _with_state(cls(**arguments), held, options.get("strict"))
     if known is not None:
         return known
-    taken = inspect.signature(cls.__init__).parameters.values()
-    needed = [each.name for each in taken if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD][1:]
-    given = {name: value for name, value in kwargs.items() if name not in ("map_location", "hparams_file", "strict", "weights_only")}
-    return cls(**given) if all(name in given for name in needed) else absent("a checkpoint of %s" % cls.__name__, "definition")
+    return cls(**given) if _is_enough(cls, given) else absent("a checkpoint of %s" % cls.__name__, "definition")
+
+
+def _is_enough(cls: Any, given: Dict[str, Any]) -> bool:
+    """Whether a constructor can be called so."""
+    taken = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    return all(each.name in given for each in taken if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD)
+
+
+def _saved_arguments(cls: Any, held: Any, given: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """What a constructor is given of a checkpoint's hyperparameters and of the call; None where the checkpoint does not say."""
+    if is_absent(held) or not isinstance(held, dict) or not isinstance(held.get("state_dict"), dict):
+        return None
+    saved: Dict[str, Any] = {}
+    for key in ("hparams", "module_arguments", "hyper_parameters"):  # The older ones first, as Lightning has it.
+        part = held.get(key)
+        saved.update(part if isinstance(part, dict) else {})
+    if "_instantiator" in saved:  # Of Lightning's command line, which builds the parts.
+        return None
+    parameters = inspect.signature(cls.__init__).parameters
+    name = str(held.get("hparams_name"))  # Of the parameter that takes all of them.
+    arguments = {**({name: saved} if saved and name in parameters else saved), **given}
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    return arguments if takes_all else {name: value for name, value in arguments.items() if name in parameters}
+
+
+def _with_state(model: Any, held: Any, strict: Optional[bool]) -> Any:
+    """A model into which the state of a checkpoint is loaded."""
+    for hook, given in (("configure_model", ()), ("on_load_checkpoint", (held,))):
+        _called(model, hook, *given)
+    model.load_state_dict(held["state_dict"], strict=getattr(model, "strict_loading", True) if strict is None else strict)
+    return model
 
 
 def _backward(module: Any, loss: Any, *args: Any, **kwargs: Any) -> None:
@@ -223,7 +273,7 @@ def data_modules(module: ModuleType) -> List[Replacement]:
 def trainers(module: ModuleType) -> List[Replacement]:
     """`lightning.pytorch.trainer.trainer`: the trainer itself."""
     owner = module.Trainer
-    names = ("__init__", "__getattr__", "fit", "validate", "test", "predict", "_run", "_more")
+    names = ("__init__", "__getattr__", "fit", "validate", "test", "predict", "save_checkpoint", "_run", "_more")
     found: List[Replacement] = [(owner, name, _Trainer.__dict__[name]) for name in names]
     # Properties of the class would hide what an instance of it holds.
     shown = [name for name, value in vars(owner).items() if isinstance(value, property) and not name.startswith("__")]
