@@ -370,6 +370,14 @@ class Batch:
         _, finished = await self._run(file, module, examples, analysed.settings, overlays, deep=request, on_report=found.append)
         return found[-1] if found else protocol.DeepReport(skipped=finished.detail or finished.outcome)
 
+    async def with_other_sizes(self, analysed: Analysed, run: protocol.ExampleRun, expressions: Sequence[str]) -> protocol.Trace:
+        """What expressions show that stand for an example of the analysed file, in the files of the project that it imports too."""
+        texts = {file: module.text for file in analysed.trace.files if (module := _parsed(file)) is not None}
+        requests = [protocol.ExampleRequest(run.target, expression) for expression in expressions]
+        settings = replace(analysed.settings, deadline=analysed.settings.deadline * len(requests))
+        trace, _ = await self._run(analysed.path, analysed.module, requests, settings, texts, named=False)
+        return trace
+
     def _attempts(self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float) -> search.Attempt:
         """`models`: the importing files with models that were found; None where no importing file shows anything."""
         file, settings = analysed.path, analysed.settings
