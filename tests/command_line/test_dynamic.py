@@ -83,6 +83,17 @@ class Any(nn.Module):
         return torch.cat(inputs, 1)
 
 
+# shapelens: Masked()(f32[B:2, T:8, 4])
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.tril(torch.ones(32, 32)))
+
+    def forward(self, x):
+        scores = x @ x.transpose(1, 2)
+        return scores.masked_fill(self.mask[: x.size(1), : x.size(1)] == 0, -1e9).softmax(-1) @ x
+
+
 offset = torch.arange(10)  # Of no example.
 """
 # What is said of each, and its inputs with sizes that may be exported.
@@ -109,6 +120,7 @@ SAID = {
         ["x, dim 0 = 5 is fixed: line 53 is reached 5 times, and 6 times with 6"],
     ),
     "Wide": ('{"x": {0: B, 2: x_2}}', lambda: (torch.randn(2, 3, 20),), []),
+    "Masked": ('{"x": {0: B, 1: T, 2: x_2}}', lambda: (torch.randn(2, 8, 4),), []),
     "Any": ('{"inputs": ({0: B, 1: input_0_1}, {0: B, 1: input_1_1},)}', lambda: (torch.randn(2, 3), torch.randn(2, 4)), []),
 }  # fmt: skip
 
@@ -146,6 +158,7 @@ def test_what_may_vary_is_exported_and_what_is_fixed_says_where(file: Path, bloc
 
 def test_bounds_of_a_dim(blocks: dict[str, str]) -> None:
     assert 'T = Dim("T", max=16)' in blocks["Placed"] and 'x_2 = Dim("x_2", min=8)' in blocks["Wide"]
+    assert 'T = Dim("T", max=31)' in blocks["Masked"]  # where the mask is whole, torch.export takes another path
     assert "# Placed: Placed()(i64[B:2, T:8])" in blocks["Placed"]  # torch.export takes a batch of 1, and what is largest, for fixed
 
 

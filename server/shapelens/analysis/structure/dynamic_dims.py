@@ -42,6 +42,7 @@ class Way:
     counts: dict[tuple[FileSpan, str, str], int] = field(default_factory=dict)  # how often each place was reached
     ones: dict[tuple[FileSpan, str, str], frozenset[object]] = field(default_factory=dict)  # which dims there were 0 or 1
     steps: dict[str, tuple[tuple[int, ...], FileSpan | None]] = field(default_factory=dict)  # of each recurrent layer, by its path
+    tables: set[int] = field(default_factory=set)  # sizes of what modules hold, of dims behind others: a part of such a dim has gaps
 
     def difference(self, other: Way) -> Reason | None:
         """What another way does otherwise; None where it is the same."""
@@ -74,6 +75,8 @@ def way_of(trace: Trace, number: int) -> Way:
             way.counts[place] = way.counts.get(place, 0) + seen.count
             way.ones[place] = way.ones.get(place, frozenset()) | frozenset(map(_ones, seen.values))
     for layer in trace.layers:
+        if layer.example == number and not layer.qualified_name.startswith("torch."):
+            way.tables |= {size for held in layer.parameters for size in _behind_others(held.shape)}
         if layer.example == number and layer.span is not None:
             place = (layer.call_span or layer.span, "layer", layer.path)
             way.counts[place] = sum(call.count for call in layer.calls)
@@ -88,6 +91,10 @@ def _ones(value: Value) -> object:
     if value.items is not None:
         return tuple(map(_ones, value.items))
     return tuple(size if size is not None and size < 2 else 2 for size in value.shape or [])
+
+
+def _behind_others(shape: Sequence[int]) -> list[int]:
+    return [size for place, size in enumerate(shape) if any(other > 1 for other in shape[:place])]
 
 
 def _steps(layer: LayerSeen) -> tuple[int, ...]:
@@ -232,7 +239,11 @@ class _Finding:
         goes_far = far.undecided or await self._difference(dict.fromkeys(names, largest * step)) is None
         if await self._difference(dict.fromkeys(names, least * step)) is not None:
             least = await self._last_that_goes(names, step, now, least)
-        return least * step, None if goes_far else step * await self._last_that_goes(names, step, now + 2, largest)
+        if goes_far:
+            return least * step, None
+        most = step * await self._last_that_goes(names, step, now + 2, largest)
+        # `mask[:T, :T]` has no gaps where it is the whole mask, which torch.export takes for another path.
+        return least * step, most - step if most in (await self._way({})).tables else most
 
     async def _last_that_goes(self, names: tuple[str, ...], step: int, goes: int, fails: int) -> int:
         """The multiple of a step nearest to one that fails that goes the same path as one that goes."""
