@@ -197,7 +197,7 @@ class Batch:
         )
         if deep and not analysed.module.errors:
             known = {(each.code, each.span.start.line) for each in analysed.findings}
-            analysed.findings += [each for each in await self._run_for_real(analysed) if (each.code, each.span.start.line) not in known]
+            analysed.findings += [each for each in await self.run_for_real(analysed) if (each.code, each.span.start.line) not in known]
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed
@@ -336,8 +336,8 @@ class Batch:
             return found[-1].cut_short(finished.detail or finished.outcome)
         return protocol.ModelProfile(error=f"{file} cannot be read")
 
-    async def _run_for_real(self, analysed: Analysed) -> list[Finding]:
-        """What running the models of a file's examples for real tells."""
+    async def run_for_real(self, analysed: Analysed, unsaved: Mapping[str, str] | None = None) -> list[Finding]:
+        """What running the models of a file's examples for real tells. unsaved: texts of other files. Raises Unavailable."""
         trace, reports = analysed.trace, list[protocol.DeepReport]()
         failed = {mismatch.example for mismatch in trace.mismatches}
         said = set[tuple[str, str]]()
@@ -348,13 +348,13 @@ class Batch:
             if (run.file, run.expression) in said:
                 continue
             said.add((run.file, run.expression))
-            report = await self.examine(analysed, run)
+            report = await self.examine(analysed, run, unsaved)
             reports.append(report)
             if report.skipped:
                 analysed.not_run.append(f"{run.target or run.expression}: {report.skipped}")
         return findings_of_real_runs(analysed.module, trace, analysed.settings, parsed_file, reports)
 
-    async def examine(self, analysed: Analysed, run: protocol.ExampleRun) -> protocol.DeepReport:
+    async def examine(self, analysed: Analysed, run: protocol.ExampleRun, unsaved: Mapping[str, str] | None = None) -> protocol.DeepReport:
         """What depends on what in the model of an example of what was analysed. Raises Unavailable."""
         if (run.parameter_count or 0) > MOST_PARAMETERS or (run.bytes or 0) > MOST_BYTES:
             count = round((run.parameter_count or 0) / 1e6)
@@ -365,10 +365,18 @@ class Batch:
             return protocol.DeepReport(skipped=f"{file} cannot be read")
         found: list[protocol.DeepReport] = []
         examples = [protocol.ExampleRequest(run.target, run.expression)]
-        overlays = {analysed.path: analysed.module.text} if file != analysed.path else {}
+        overlays = {path: text for path, text in {**(unsaved or {}), analysed.path: analysed.module.text}.items() if path != file}
         request = protocol.DeepRequest(run.dims, not run.evidence or run.call is not None)
         _, finished = await self._run(file, module, examples, analysed.settings, overlays, deep=request, on_report=found.append)
         return found[-1] if found else protocol.DeepReport(skipped=finished.detail or finished.outcome)
+
+    async def with_other_sizes(self, analysed: Analysed, run: protocol.ExampleRun, expressions: Sequence[str]) -> protocol.Trace:
+        """What expressions show that stand for an example of the analysed file, in the files of the project that it imports too."""
+        texts = {file: module.text for file in analysed.trace.files if (module := _parsed(file)) is not None}
+        requests = [protocol.ExampleRequest(run.target, expression) for expression in expressions]
+        settings = replace(analysed.settings, deadline=analysed.settings.deadline * len(requests))
+        trace, _ = await self._run(analysed.path, analysed.module, requests, settings, texts, named=False)
+        return trace
 
     def _attempts(self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float) -> search.Attempt:
         """`models`: the importing files with models that were found; None where no importing file shows anything."""

@@ -176,6 +176,10 @@ def show(
             " whole, as a table, a picture, a page, or JSON (see model.schema.json).",
         ),
     ] = Format.text,
+    dynamic: Annotated[
+        bool,
+        typer.Option("--dynamic", help="Print which dims of inputs may vary, as torch.export takes them, and what fixes others."),
+    ] = False,
     interpreter: Interpreter = None,
     allow: Allow = None,
 ) -> None:
@@ -183,9 +187,11 @@ def show(
     from shapelens.commands import show as command
     from shapelens.commands.profiled import Wanted
 
+    if dynamic and output is not Format.text:
+        _refuse(f"--dynamic prints text of Python, not {output.value}")
     if output not in (Format.text, Format.json):
         _run(lambda: command.picture(Wanted(file, example or [], interpreter, {}, allow=allow or []), output.value))
-    _run(lambda: command.show(file, example or [], output.value, interpreter, allow or []))
+    _run(lambda: command.show(file, example or [], output.value, interpreter, allow or [], dynamic=dynamic))
 
 
 def _sizes(given: list[str] | None, batch: int | None) -> dict[str, int]:

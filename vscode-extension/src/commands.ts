@@ -12,6 +12,8 @@ type ExampleArguments = [uri: string, className: string, expression: string];
 type FoundExample = { expression: string; evidence: string };
 /** What became of an example that was tried: the shape that came out, or what went wrong. */
 type Trial = { works: boolean; message: string };
+/** What running models for real came to: in words, and how many findings; null where that could not be done. */
+type Examined = { message: string; found: number | null };
 
 export function registerCommands(server: Server, annotated: AnnotatedFiles, model: ModelView, doctor: Doctor, log: Log, extension: vscode.Extension<unknown>): vscode.Disposable {
     const command = (name: string, run: (...parameters: never[]) => unknown): vscode.Disposable =>
@@ -51,6 +53,12 @@ export function registerCommands(server: Server, annotated: AnnotatedFiles, mode
                 await model.show(editor.document.uri, editor.selection.active.line + 1);
             }
         }),
+        command('shapelens.examineDeeply', async () => {
+            const editor = pythonEditor();
+            if (editor) {
+                await examineDeeply(server, editor.document);
+            }
+        }),
         command('shapelens.showAnnotated', async () => {
             const editor = pythonEditor();
             if (editor) {
@@ -73,6 +81,28 @@ async function offerMenu(): Promise<void> {
     const chosen = await vscode.window.showQuickPick(items, { title: 'ShapeLens' });
     if (chosen) {
         await vscode.commands.executeCommand(chosen.command);
+    }
+}
+
+/** Has the models of a document run for real, as `shapelens check --deep` does. The server publishes what that tells; here it is counted. */
+async function examineDeeply(server: Server, document: vscode.TextDocument): Promise<void> {
+    const name = document.uri.path.split('/').pop();
+    const options = { location: vscode.ProgressLocation.Notification, title: `ShapeLens: running the models of ${name} with numbers`, cancellable: true };
+    const answer = await vscode.window.withProgress(options, async (_, token) => {
+        try {
+            return await server.executeUntil<Examined | null>(token, 'shapelens.examine', document.uri.toString());
+        } catch (error) {
+            if (token.isCancellationRequested) {
+                return null;
+            }
+            throw error;
+        }
+    });
+    if (answer?.found) {
+        await vscode.commands.executeCommand('workbench.actions.view.problems');
+    }
+    if (answer) {
+        void vscode.window.showInformationMessage(`ShapeLens: ${answer.message}`);
     }
 }
 

@@ -89,6 +89,14 @@ export class Server implements vscode.Disposable {
         return this.client.sendRequest<T>('workspace/executeCommand', { command, arguments: parameters });
     }
 
+    /** As `execute`, for what takes its time: the server ends it when the token says so. */
+    async executeUntil<T>(token: vscode.CancellationToken, command: string, ...parameters: unknown[]): Promise<T> {
+        if (!this.client?.isRunning()) {
+            throw new Error(`ShapeLens is not running. ShapeLens: Show Log says why.`);
+        }
+        return this.client.sendRequest<T>('workspace/executeCommand', { command, arguments: parameters }, token);
+    }
+
     /** Show no hints in this window, or those that the settings say again. */
     toggleHints(): void {
         this.hintsAreOff = !this.hintsAreOff;

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from shapelens.batch import Analysed, Batch, read
 from shapelens.commands import RefusedRequest
+from shapelens.commands.dynamic import print_dynamic_dims
 from shapelens.commands.profiled import ProfiledClass, Wanted, file_and_class, profiled, refuse_what_has_no_answer
 from shapelens.examples.expression import check
 from shapelens.project_scope import ProjectScope
@@ -38,8 +39,13 @@ async def picture(wanted: Wanted, output: str) -> int:
     return await profiled(wanted, print_it)
 
 
-async def show(target: str, examples: list[str], output: str, python: str | None, allow: Sequence[str] = ()) -> int:
-    """Print one file as "text" or "json". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+async def show(
+    target: str, examples: list[str], output: str, python: str | None, allow: Sequence[str] = (), *, dynamic: bool = False
+) -> int:
+    """Print one file as "text" or "json", or which dims of its models may vary.
+
+    Raises RefusedRequest, batch.Unreadable and batch.Unavailable.
+    """
     path, cls = file_and_class(target)
     text = read(path)
     for expression in examples:
@@ -49,7 +55,10 @@ async def show(target: str, examples: list[str], output: str, python: str | None
     async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
-        analysed = await batch.analyse(path, text, examples=examples, only=cls)
+        analysed = await batch.analyse(path, text, examples=examples, only=cls, programs=not dynamic, fixes=not dynamic)
+        if dynamic:
+            refuse_what_has_no_answer(analysed, path, cls)
+            return await print_dynamic_dims(batch, analysed)
     refuse_what_has_no_answer(analysed, path, cls)
     for problem in analysed.settings.problems:
         sys.stderr.write(f"shapelens: settings: {problem}\n")

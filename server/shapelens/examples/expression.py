@@ -54,7 +54,7 @@ def problem(expression: str) -> ExpressionProblem | None:
             f"the example is empty; write an expression that builds the model and calls it: {_MODEL}", 0, len(expression)
         )
     try:
-        tree = _tree(expression)
+        tree = syntax_tree(expression)
     except SyntaxError as error:
         return _syntax_problem(expression, error)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -75,8 +75,8 @@ def dims(expression: str) -> dict[str, int]:
     """The named dims whose size the expression itself says, in their order: {"B": 2, "T": 64}. Empty if it does not parse."""
     sizes: dict[str, int] = {}
     try:
-        for node in _shorthands(_tree(expression)):
-            for dim in _dims_of(node):
+        for node in _shorthands(syntax_tree(expression)):
+            for dim in sizes_of(node):
                 if isinstance(dim, ast.Slice) and isinstance(dim.lower, ast.Name):
                     size = size_of(dim.upper, sizes)
                     if size is not None:
@@ -89,7 +89,7 @@ def dims(expression: str) -> dict[str, int]:
 def names(expression: str) -> list[str]:
     """The names that an expression reads, in the order in which they come; the first is what it calls. Empty if it does not parse."""
     try:
-        nodes = [node for node in ast.walk(_tree(expression)) if isinstance(node, ast.Name)]
+        nodes = [node for node in ast.walk(syntax_tree(expression)) if isinstance(node, ast.Name)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
@@ -99,7 +99,7 @@ def names(expression: str) -> list[str]:
 def called(expression: str) -> str | None:
     """The name of the function that an expression calls: "loss" for `loss(f32[2])`; None for the call of what another call gives."""
     try:
-        tree = _tree(expression).body
+        tree = syntax_tree(expression).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return tree.func.id if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) else None
@@ -112,17 +112,17 @@ def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -
     """
     if problem(expression) is not None:
         return None
-    call = _tree(expression).body
+    call = syntax_tree(expression).body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
         return None
-    call.args = [node if isinstance(node, ast.Constant) or _is_shorthand(node) else _tree(_ANY_TENSOR).body for node in call.args]
+    call.args = [node if isinstance(node, ast.Constant) or is_shorthand(node) else syntax_tree(_ANY_TENSOR).body for node in call.args]
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    tensors = [node for node in given if isinstance(node, ast.Subscript) and _is_shorthand(node)]
+    tensors = [node for node in given if isinstance(node, ast.Subscript) and is_shorthand(node)]
     if len(tensors) != len(wanted) or any(node not in tensors and not isinstance(node, ast.Constant) for node in given):
         return None
     sizes: dict[str, int] = {}
     for node, (dtype, shape) in zip(tensors, wanted, strict=True):
-        named = [_name_of(dim) for dim in _dims_of(node)]
+        named = [name_of(dim) for dim in sizes_of(node)]
         if len(named) != len(shape):
             named = [*named[:1], *[""] * len(shape)][: len(shape)]
         written = []
@@ -137,17 +137,17 @@ def with_tensors(expression: str, wanted: Sequence[tuple[str, Sequence[int]]]) -
     return ast.unparse(call)
 
 
-def _is_shorthand(node: ast.expr) -> bool:
+def is_shorthand(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
 
 
-def _name_of(dim: ast.expr) -> str:
+def name_of(dim: ast.expr) -> str:
     """The name that a dim has in an example: `B` of `B:2` and of `B`; "" for a number or a formula."""
     name = dim.lower if isinstance(dim, ast.Slice) else dim
     return name.id if isinstance(name, ast.Name) else ""
 
 
-def _tree(expression: str) -> ast.Expression:
+def syntax_tree(expression: str) -> ast.Expression:
     with warnings.catch_warnings():
         # `f32[2](x)` and the like warn at once, as CPython sees that they cannot work; the run says it better.
         warnings.simplefilter("ignore")
@@ -193,7 +193,7 @@ def _problems(tree: ast.Expression) -> Iterator[tuple[str, ast.expr]]:
             yield "await and yield have no meaning in an example", node
     sizes: dict[str, int] = {}
     for shorthand in _shorthands(tree):
-        for dim in _dims_of(shorthand):
+        for dim in sizes_of(shorthand):
             yield from _dim_problems(dim, sizes)
 
 
@@ -222,11 +222,11 @@ def _dim_problems(dim: ast.expr, sizes: dict[str, int]) -> Iterator[tuple[str, a
 
 
 def _shorthands(tree: ast.Expression) -> list[ast.Subscript]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and _is_shorthand(node)]
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and is_shorthand(node)]
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
-def _dims_of(node: ast.Subscript) -> list[ast.expr]:
+def sizes_of(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 

@@ -27,6 +27,7 @@ from shapelens.lsp.documents.notebook_document import CellText, ListedCell, Note
 from shapelens.lsp.documents.paths import on_disk
 from shapelens.lsp.runs.cached_runs import CachedRuns
 from shapelens.lsp.runs.client import Client
+from shapelens.lsp.runs.examinations import Examination, Examinations
 from shapelens.lsp.runs.memory_notes import MemoryNotes
 from shapelens.lsp.runs.model_views import ModelOptions, ModelViews, ViewedModel
 from shapelens.lsp.runs.pipeline import Pipeline, RunServices
@@ -47,6 +48,7 @@ from shapelens.source.positions import Position, Span
 logger = logging.getLogger(__name__)
 
 TRY_AGAIN = "Try again"
+LONGEST_WAIT = 60.0  # seconds until a document has nothing to run, for what needs all of it
 WARM_UP_AFTER = 0.5  # seconds after the client's greeting: what it asks for first is not to wait for it
 
 
@@ -65,6 +67,7 @@ class Session:
         self._importers = Importers(self.documents, self.workspace)
         services = RunServices(self.workspace, self._cached_runs, parsed_files, self._importers, itertools.count(1))
         self._pipeline = Pipeline(self.documents, services, client, FoundExamples(parsed_files.state_of))
+        self._examinations = Examinations(self.documents, self.workspace, client)
         self._model_views = ModelViews(self.documents, self.workspace, parsed_files, services.run_ids)
         self._memory_notes = MemoryNotes(self.documents, self._model_views, client)
         self._reopening = Reopening(self._pipeline, self.documents, services)
@@ -140,6 +143,10 @@ class Session:
 
     def _run_changed(self, document: Document) -> None:
         """Run a document that was edited, and what imports it, unless that waits until it is saved: hints stay at their lines meanwhile."""
+        self._examinations.end(document)
+        if document.examined:  # That is of the text before.
+            document.note_examined(())
+            self._client.publish(document, document.published_now())
         if self.workspace.configuration.of(document).run_on == "save":
             self._schedule.forget(document)
             return
@@ -168,6 +175,7 @@ class Session:
         if document is not None:
             self._schedule.forget(document)
             self._model_views.forget(document)
+            self._examinations.end(document)
             for text in [cell.uri for cell in document.cells] if isinstance(document, NotebookDocument) else [uri]:
                 self._client.clear(text)
             self._run_dependents(document, outdated=True)
@@ -345,6 +353,12 @@ class Session:
         self._schedule.show_model()
         return await answer
 
+    async def examine(self, uri: str) -> Examination | None:
+        """Run the examples of a document for real, once nothing of it is to be run, and show what that tells; None if it is not open."""
+        await self.runs_over(uri, LONGEST_WAIT)
+        document = self.documents.get(uri)
+        return await self._examinations.examine(document) if document is not None else None
+
     def annotated(self, uri: str) -> str | None:
         """The text of a document with its hints and the notes on it in the margin; None if it is not open."""
         document = self.documents.get(uri)
@@ -486,5 +500,6 @@ class Session:
         for document in self.documents.values():
             self._schedule.forget(document)
         self._model_views.give_up()
+        await self._examinations.stop()
         await self.workspace.workers.stop()
         await self._cached_runs.written()

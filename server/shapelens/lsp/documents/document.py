@@ -40,7 +40,7 @@ class Document:
     - a run of the document goes its way: `begin_run`, `findings_took`, `run_has_told`, `given_examples_have_run`, then `end_run` or
       `cancel_run`; it is followed as a program: `end_program`, `fail_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
-    - something is shown: `show`, `add_fixes`, `note_published`;
+    - something is shown: `show`, `add_fixes`, `note_published`, `note_examined`;
     - all of that is done once more beside it, and takes its place: `reopened`, `take_over`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`,
       `forget_consulted`.
@@ -73,6 +73,7 @@ class Document:
         self._analysis: Analysis | None = None
         self._since = PositionMap()
         self._published = Published()
+        self._examined: Sequence[Finding] = ()
         # Its runs.
         self._complete: Analysis | None = None
         self._last_run: RepeatableRun | None = None
@@ -219,6 +220,15 @@ class Document:
     def note_published(self, findings: Sequence[Finding]) -> None:
         """The editor was told to show these findings, whose positions are of the newest text."""
         self._published = Published(findings, self._version, self._text)
+
+    @property
+    def examined(self) -> Sequence[Finding]:
+        """What running it for real has told of its text; it is shown beside what is published."""
+        return self._examined
+
+    def note_examined(self, findings: Sequence[Finding]) -> None:
+        """The document was run for real, and this was found; or its text is another now, and nothing is."""
+        self._examined = findings
 
     def published_now(self) -> list[Finding]:
         """The findings that the editor shows, at their places in the newest text."""

@@ -124,6 +124,15 @@ def register_commands(server: LanguageServer, session: Session, editor: Editor) 
         found = session.summary(document.uri) if document is not None else None
         return asdict(found) if found is not None else None
 
+    @command("shapelens.examine")
+    async def examine(*arguments: Any) -> dict[str, Any] | None:
+        """[uri]: run the models of a document for real, as `shapelens check --deep` does, and publish what that tells until the next edit:
+        {message, found}, where found is a number, or null where that could not be done; null if it is not open. It may be cancelled."""
+        (uri,) = _strings(arguments, "uri")
+        document = editor.places.document(uri)
+        examined = await session.examine(document.uri) if document is not None else None
+        return asdict(examined) if examined is not None else None
+
     @command("shapelens.annotated")
     def annotated(*arguments: Any) -> dict[str, str] | None:
         """[uri]: the text of a document with its hints in the margin; for a cell, that of its notebook."""

@@ -75,11 +75,12 @@ class Editor:
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
         findings = self.faint(document, findings)
+        shown = [*findings, *self.faint(document, document.examined)]
         if isinstance(document, NotebookDocument):
-            self._publish_cells(document, findings)
+            self._publish_cells(document, shown)
         else:
             text = self.places.named(document.uri) or TextDocument(document, document.uri, document.version)
-            diagnostics = [to_lsp.diagnostic(each, text, self.places, self.encoding) for each in findings]
+            diagnostics = [to_lsp.diagnostic(each, text, self.places, self.encoding) for each in shown]
             self._publish(document.uri, document.version, diagnostics)
         document.note_published(findings)
         if self.on_shown is not None:
