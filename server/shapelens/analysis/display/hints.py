@@ -59,7 +59,7 @@ class _Named:
 
     @property
     def is_number(self) -> bool:
-        """Whether all that it held are numbers."""
+        """True if all that it held are numbers."""
         return all(value.kind == "scalar" for value in self.values)
 
 
@@ -115,7 +115,7 @@ def _own(trace: Trace, kinds: Sequence[str]) -> Iterable[Observation]:
 
 
 def _counts_turns(module: Module, trace: Trace, seen: Observation, span: Span) -> bool:
-    """Whether `n += len(y)` adds up sizes in a loop of a program: of the loop only the first turns were seen."""
+    """True if `n += len(y)` adds up sizes in a loop of a program: of the loop only the first turns were seen."""
     of_program = 0 <= seen.example < len(trace.examples) and trace.examples[seen.example].evidence == PROGRAM
     adds = module.lines.line(span.end_line)[span.end_column :].lstrip().startswith(("+=", "-="))
     return of_program and adds and len(seen.values) > 1 and all(value.kind == "scalar" for value in seen.values)
@@ -273,7 +273,7 @@ def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settin
 
 
 def _builds_model(module: Module, line: int, layers: Sequence[LayerSeen]) -> bool:
-    """Whether a line builds models of a program rather than layers of a class: `model = Net().to(device)`."""
+    """True if a line builds models of a program rather than layers of a class: `model = Net().to(device)`."""
     return not any(layer.path for layer in layers) and not module.lines.line(line).lstrip().startswith("self.")
 
 
@@ -304,7 +304,7 @@ def _of_containers(module: Module, trace: Trace, settings: Settings, constructed
 
 
 def _is_iterated(layer: LayerSeen) -> bool:
-    """Whether a layer is a container that was never called."""
+    """True if a layer is a container that was never called."""
     return not layer.calls and layer.qualified_name.startswith(_CONTAINERS)
 
 
