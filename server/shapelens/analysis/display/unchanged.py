@@ -1,7 +1,7 @@
 """Which hints would say nothing new: those of lines whose result has the shape and dtype of what came in, and that could not change it.
 
 Only elementwise and normalising operations and layers count. `self.query(x)` of a Linear has a hint also where it gives as many features as
-it gets, and so has each line that changes a shape or a dtype.
+it gets, unless the hint above reads the same. Each line that changes a shape or a dtype has its hint.
 """
 
 from __future__ import annotations
@@ -58,6 +58,17 @@ class Unchanged:
     def layers(self, layers: Sequence[LayerSeen]) -> bool:
         """True if layers are elementwise or normalise, and gave what they were given in all calls."""
         return all(self._is_elementwise(layer) and all(_keeps(call.inputs, call.output) for call in layer.calls) for layer in layers)
+
+    def keeps_input(self, layers: Sequence[LayerSeen]) -> bool:
+        """True if layers of any kind returned the shape and dtype of their first input in all calls."""
+        return all(_keeps(call.inputs, call.output) for layer in layers for call in layer.calls)
+
+    def keeps_operand(self, statement: FileSpan, values: Sequence[Value]) -> bool:
+        """True if a result has the shape and dtype of a name or attribute that its statement reads, and so has all that comes in between."""
+        result = _key(values)
+        read = self._seen_in(statement)
+        between = (_key(seen.values) for seen in read if not seen.name)
+        return result is not None and any(seen.name and _key(seen.values) == result for seen in read) and set(between) <= {result, None}
 
     def value(self, statement: FileSpan, values: Sequence[Value]) -> bool:
         """True if the one tensor that a statement keeps or returns is as what the statement reads."""
