@@ -6,7 +6,8 @@ A line is a change without a hint where a tensor that it keeps has a shape or dt
 line reads, or where a layer gave another shape than it got; found by the trace alone, whatever the display thinks of the line. Tensors
 without dims are left out on purpose. Lenses are counted as an editor shows them.
 
-On 28 files of 14 repositories (1230 hints): 22 % fewer, 0 changes without a hint, 95 % whole in 43 characters, 242 lenses of at most 80.
+On 36 files of 36 repositories (992 hints): 30 % fewer, 0 changes without a hint. On 28 files of 14: 95 % whole in 43 characters, 242
+lenses of at most 80.
 """
 
 from __future__ import annotations

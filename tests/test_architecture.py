@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +17,10 @@ from shapelens import protocol
 ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / "server" / "shapelens"
 MOST_MODULES = 20  # of a folder; a dozen reads best
+MAP = ROOT / "server" / "ARCHITECTURE.md"
+MOST_LINES = 200  # of the map
+MOST_WORDS = 25  # of one of its sentences
+NAMES_OF_OTHERS = {"ast", "backward", "shapelens"}
 
 
 def tracked(*suffixes: str) -> list[Path]:
@@ -64,6 +69,51 @@ def test_no_folder_holds_too_many_modules() -> None:
     folders = Counter(path.parent.relative_to(ROOT).as_posix() for path in SERVER.rglob("*.py") if path.name != "__init__.py")
     assert len(folders) > 10
     assert not {folder: count for folder, count in folders.items() if count > MOST_MODULES}
+
+
+def test_the_map_names_what_is_there() -> None:
+    spans = set(re.findall(r"`([^`\n]+)`", MAP.read_text(encoding="utf-8")))
+    files = [path.relative_to(ROOT).as_posix() for path in tracked("")]
+    folders = {f"{parent}/" for file in files for parent in Path(file).parents}
+    paths = {f"/{path}" for path in (*files, *folders)}
+    named = {span for span in spans if span.endswith("/") or Path(span).suffix in {".py", ".ts", ".toml", ".md"}}
+    assert len(named) > 80
+    assert not {span for span in named if not any(path.endswith(f"/{span}") for path in paths)}
+    names = {part for span in spans - named if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)?", span) for part in span.split(".")}
+    assert len(names) > 20
+    assert not names - NAMES_OF_OTHERS - _defined_names()
+
+
+def _defined_names() -> set[str]:
+    """The names of the server's modules and folders, and of all that they define."""
+    names = {part for path in SERVER.rglob("*.py") for part in path.relative_to(SERVER).with_suffix("").parts}
+    for path in SERVER.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+    return names
+
+
+def test_the_map_names_every_room() -> None:
+    text = MAP.read_text(encoding="utf-8")
+    rooms = [path.name for folder in (SERVER, SERVER / "worker") for path in folder.iterdir() if any(path.glob("*.py"))]
+    assert len(rooms) > 25
+    assert not [room for room in rooms if f"`{room}/`" not in text and f"`{room}`" not in text]
+
+
+def test_the_map_is_short() -> None:
+    text = MAP.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < MOST_LINES
+    assert not [sentence for sentence in _sentences(text) if len(re.findall(r"`[^`]+`|[\w'’-]+", sentence)) > MOST_WORDS]
+
+
+def _sentences(markdown: str) -> list[str]:
+    """The sentences of a page; each cell of a table is one, or several."""
+    prose = re.sub(r"^```.*?^```$", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.split(r"\n\n|\n(?=\s*(?:-|\d+\.) )|\|", prose)
+    return [sentence for block in blocks for sentence in re.split(r"(?<=[.?!])(?:\*\*)?\s", block)]
 
 
 def test_a_name_means_one_class() -> None:

@@ -93,6 +93,15 @@ def test_a_console_block_is_what_the_command_prints(command: str) -> None:
     assert printed(command) == blocks()[command]
 
 
+def test_all_pages_install_shapelens_the_same_way() -> None:
+    """It is on no index: from a clone, or from the repository."""
+    targets = (r"\.", r"'\.\[(torch|mcp)\]'", r"-r requirements\.txt( git\+https://github\.com/OWNER/shapelens)?", "…")
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "vscode-extension" / "README.md"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(rf"pip install (?!({'|'.join(targets)}|libcst)[`\s])", text), page
+        assert not re.search(r"uvx (?!--from \. )", text), page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_points_to_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

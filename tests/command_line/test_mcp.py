@@ -432,7 +432,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "shapelens.agents.server", raising=False)
     done = run("mcp")
     assert done.returncode == 2 and not done.stdout
-    assert done.stderr.startswith("shapelens: ") and "pip install 'shapelens[mcp]'" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("shapelens: ") and "pip install 'mcp>=2,<3'" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_an_older_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shapelens.commands import RefusedRequest
 
-NEEDED = "shapelens mcp needs the package mcp, version 2: pip install 'shapelens[mcp]'"
+NEEDED = "shapelens mcp needs the package mcp, version 2: pip install 'mcp>=2,<3'"
 
 
 def run(folders: Sequence[Path], python: str | None, allow: Sequence[str]) -> None:

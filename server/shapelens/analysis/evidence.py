@@ -21,10 +21,10 @@ ANNOTATION = "the annotation"  # where an annotation of `forward` says the shape
 
 
 def evidence_text(evidence: str, where: str = "", module: Module | None = None, target: str = "", line: int | None = None) -> str:
-    """Where an example is from: `given` by the user, `from line 88`, `from test(), line 57` or `from train.py:40`, else `guessed input`.
+    """Returns the source of an example: `given`, `from line 88`, `from test(), line 57`, `from train.py:40` or `guessed input`.
 
-    target: the class that it is for; line: of its call in this file. What a program gives a class (`as train.py calls it`) and `part of
-    Net` are said where there is no example (display/lenses.py). Nothing else is ever said of where an example is from.
+    target: the class that it is for; line: of its call in this file. Where there is no example, display/lenses.py writes `as train.py calls
+    it` or `part of Net`. There are no other words for a source.
     """
     if evidence in GIVEN:
         return "given"
@@ -43,22 +43,22 @@ def evidence_text(evidence: str, where: str = "", module: Module | None = None, 
 
 
 def evidence_of(run: ExampleRun, module: Module | None) -> str:
-    """The same of what a run has found. What may be wrong of it was guessed, whatever the rest is from."""
+    """Returns the source of an example that a run has found. A doubtful one is `guessed input`, whatever parts of it the project gives."""
     if run.doubtful and run.evidence not in GIVEN:
         return "guessed input"
     return evidence_text(run.evidence, run.where, module, run.target, run.call.line if run.call is not None and not run.file else None)
 
 
 def where_text(where: str, module: Module | None) -> str:
-    """Where an example was found, for someone who looks at the module: `line 88`, `cell 3, line 2`, `train.py:40`."""
+    """Returns the place of an example, as somebody who looks at the module would call it: `line 88`, `cell 3, line 2`, `train.py:40`."""
     line = _LINE.match(where)
     return module.line_name(int(line[1])) if line is not None and module is not None else where
 
 
 def guessed_sizes(run: ExampleRun, dims: Mapping[str, int]) -> str:
-    """Which sizes of an example nobody gives or writes: `B = 2, T = 16, and the arguments of Net(64)`; "" where there are none.
+    """Returns the sizes of an example that ShapeLens guessed: `B = 2, T = 16, and the arguments of Net(64)`; "" if there are none.
 
-    dims: the sizes that it was run with, by name; those that are others than the example's were asked for.
+    dims: the sizes of the run, by name. A size that differs from the example's was asked for, and is no guess.
     """
     if run.evidence not in _WITHOUT_SIZES:
         return ""
@@ -74,12 +74,12 @@ def guessed_arguments(run: ExampleRun) -> list[str]:
 
 
 def fits_nothing(run: ExampleRun) -> bool:
-    """Whether this is only the best of what was tried for a class: nothing was found that runs."""
+    """True if no example of the class runs, and this one is only the best attempt."""
     return run.evidence != "" and run.error is not None and (run.doubtful or run.error_kind in ("example", "syntax"))
 
 
 def nothing_fits(run: ExampleRun) -> str:
-    """What was tried for a class and how to give an example, in one line."""
+    """Returns one line that names the best attempt for a class, its error, and the way to give an example."""
     name = run.target.rpartition(".")[2]
     error = " ".join((run.error or "").split())
     error = error if len(error) <= LONGEST_ERROR else error[: LONGEST_ERROR - 1] + "…"
@@ -88,7 +88,7 @@ def nothing_fits(run: ExampleRun) -> str:
 
 
 def outcome(trace: Trace) -> tuple[bool, str]:
-    """Whether the only example of a trace ran without anything wrong, and what came out of its model, or else what was wrong."""
+    """Returns (True, the output of the model) if the only example of a trace ran without a mistake, else (False, the mistake)."""
     run = trace.examples[0]
     wrong = run.error or next((mismatch.message for mismatch in trace.mismatches), None)
     if wrong is not None:
@@ -98,8 +98,10 @@ def outcome(trace: Trace) -> tuple[bool, str]:
 
 
 def judged(trace: Trace) -> Trace:
-    """The trace without the mismatches of examples that fit nothing: they say nothing about the code. What examples that nobody doubts have
-    shown comes first."""
+    """Returns the trace without the mismatches of examples that fit nothing, as those say nothing about the code.
+
+    Mismatches that rest on no guess come first.
+    """
     out = {number for number, run in enumerate(trace.examples) if fits_nothing(run)}
     if not out and not any(run.doubtful for run in trace.examples) and not any(mismatch.guessed for mismatch in trace.mismatches):
         return trace

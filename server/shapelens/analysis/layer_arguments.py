@@ -83,20 +83,20 @@ _ATTENTION = {
 
 
 def index_of(layer: LayerSeen, argument: str) -> int | None:
-    """Where the constructor takes this argument by position; None where that is not known, as in a user's own subclass of a layer."""
+    """Returns the position of this argument in the constructor; None for a user's own subclass of a layer, whose order is unknown."""
     names = ARGUMENTS.get(layer.class_name, ()) if layer.qualified_name.startswith("torch.nn.") else ()
     return names.index(argument) if argument in names else None
 
 
 def noun(layer: LayerSeen | None, argument: str) -> str:
-    """What the sizes of an argument count: "features" of `in_features`."""
+    """Returns the plural noun that an argument counts: "features" for `in_features`; "" if there is none."""
     if argument == "num_features" and layer is not None and layer.class_name.endswith("1d"):
         return "features"
     return _NOUNS.get(argument, "")
 
 
 def setting(layer: LayerSeen, argument: str) -> int | None:
-    """The number that a layer's repr shows for an argument: 8 for `groups` of `Conv2d(8, 8, kernel_size=(3, 3), groups=8)`."""
+    """Returns the number that a layer's repr shows for an argument: 8 for `groups` of `Conv2d(8, 8, kernel_size=(3, 3), groups=8)`."""
     if argument == "num_groups":
         found = re.match(r"\w+\((\d+)", layer.description)
     else:
@@ -105,26 +105,26 @@ def setting(layer: LayerSeen, argument: str) -> int | None:
 
 
 def normalized_shape(layer: LayerSeen) -> list[int]:
-    """The sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05)`; [] for others."""
+    """Returns the sizes that the repr of a LayerNorm or RMSNorm shows: [6, 8, 12] of `LayerNorm((6, 8, 12), eps=1e-05)`; [] for others."""
     described = re.match(r"\w+\(\(([\d, ]*)\)", layer.description)
     return [int(part) for part in described.group(1).split(",") if part.strip()] if described else []
 
 
 def constructor_words(layer: LayerSeen, message: str) -> str:
-    """What a layer's constructor says of its arguments, in its own names for them."""
+    """Returns an error message with the argument names of the layer's own constructor: `d_model` for a Transformer's `embed_dim`."""
     if not layer.class_name.startswith("Transformer"):
         return message
     return message.replace("embed_dim", "d_model").replace("num_heads", "nhead")
 
 
 def fits(layer: LayerSeen, argument: str, size: int) -> bool:
-    """Whether the constructor would take this size with the layer's other arguments as they are (channels divisible by groups, say)."""
+    """True if the constructor would take this size with the layer's other arguments as they are (channels divisible by groups, say)."""
     divisor = setting(layer, _DIVISOR[argument]) if argument in _DIVISOR else None
     return size > 0 and (divisor is None or size % divisor == 0)
 
 
 def parameter_meaning(layer: LayerSeen, name: str) -> str:
-    """The shape of a parameter in words: `[4·hidden, input]` for an LSTM's `weight_ih_l0`; "" where the numbers say it all."""
+    """Returns the shape of a parameter in words: `[4·hidden, input]` for an LSTM's `weight_ih_l0`; "" where the numbers say it all."""
     kind = layer.class_name
     if kind in _GATES:
         return _recurrent_meaning(layer, name)

@@ -41,7 +41,7 @@ class ArgumentPlace:
 
     @property
     def hidden(self) -> bool:
-        """Whether the argument may come out of a `*` or `**`."""
+        """True if the argument may come out of a `*` or `**`."""
         return self.argument is None and any(argument.star for argument in self.call.arguments)
 
 

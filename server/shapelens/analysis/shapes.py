@@ -82,12 +82,12 @@ def _capped(texts: list[str]) -> list[str]:
 
 
 def has_dims(value: Value) -> bool:
-    """Whether the value is a tensor or an array of numpy."""
+    """True if the value is a tensor or an array of numpy."""
     return value.kind in DEFAULT_DTYPES
 
 
 def has_tensor(value: Value) -> bool:
-    """Whether the value is a tensor or an array of numpy, or holds one, at any depth."""
+    """True if the value is a tensor or an array of numpy, or holds one, at any depth."""
     return has_dims(value) or any(has_tensor(item) for item in value.items or [])
 
 
@@ -100,14 +100,14 @@ def tensors_in(value: Value) -> Iterator[Value]:
 
 
 def is_size(value: Value) -> bool:
-    """Whether the value is a number that follows from shapes (`x.size(0)`, `h // 2`), or a tuple of such (`x.shape`)."""
+    """True if the value is a number that follows from shapes (`x.size(0)`, `h // 2`), or a tuple of such (`x.shape`)."""
     if value.kind == "scalar":
         return value.type_name == "size"
     return value.kind == "sequence" and not has_tensor(value) and any(is_size(item) for item in value.items or [])
 
 
 def is_shown(value: Value) -> bool:
-    """Whether a hint says something of the value."""
+    """True if a hint says something of the value."""
     return has_tensor(value) or is_size(value) or value.kind == "unknown"
 
 

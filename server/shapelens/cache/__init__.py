@@ -1,4 +1,4 @@
 """What runs saw, kept on disk: an unchanged file is shown, and checked, without running again. It starts nothing itself.
 
-`place`, `store`, `inputs` and `environments` are imported by a server that has loaded nothing else yet, so this file imports nothing.
+`location`, `store`, `inputs` and `environments` are imported by a server that has loaded nothing else yet, so this file imports nothing.
 """

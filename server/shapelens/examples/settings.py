@@ -92,7 +92,8 @@ SETTINGS = (
         "hints_unchanged",
         "boolean",
         False,
-        "Show hints also where nothing is new: behind Dropout, ReLU, LayerNorm and the like, for sizes that are read, tensors of no dims.",
+        "Show hints also where nothing is new: behind Dropout, ReLU, LayerNorm and the like, where a line keeps a shape and repeats the "
+        "hint above, for sizes that are read, tensors of no dims.",
     ),
     Setting("hints.placement", "hints_placement", "string", "endOfLine", "Where hints stand.", ("endOfLine", "afterName")),
     Setting("dims", "dims", "string", "names", "Whether dims that the example names are shown by name.", ("names", "numbers")),

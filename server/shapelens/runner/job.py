@@ -1,4 +1,10 @@
-"""A run from its submission until its end is told: it may be done several times, each time without what has ended it."""
+"""A run from its submission until its end is told: it may be done several times, each time without what has ended it.
+
+The worker names the example that it evaluates and the class that it searches for (`Evaluating`). A class that ended the search is left
+out. So is a given example; what it saw before is put back (`ended_examples.py`). One that C code has ended is evaluated once more by
+itself, with word of each line (`Run.line_by_line`). A statement that ends the load, or never ends, is left out like one that failed
+(`left_out_statements.py`). A run whose worker was killed from elsewhere is done again, once.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def changed_functions(old: Module, new: Module) -> frozenset[str] | None:
 
 
 def _reads_text(text: str) -> bool:
-    """Whether code may depend on how code is written."""
+    """True if code may depend on how code is written."""
     return any(word in text for word in _WORDS_OF_IT) and _READS_TEXT.search(text) is not None
 
 

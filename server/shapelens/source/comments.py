@@ -79,7 +79,7 @@ def read_comments(
 
 
 def _is_comment(text: str, line: LogicalLine, offset: int) -> bool:
-    """Whether a `#` in or behind a logical line begins a comment; it may be part of a string, or of an earlier comment."""
+    """True if a `#` in or behind a logical line begins a comment; it may be part of a string, or of an earlier comment."""
     comments: list[tuple[int, int]] = []
     stop = text[: line.next]
     next(logical_lines(stop, line.line_start, comments), None)

@@ -1,4 +1,8 @@
-"""The code cells of a notebook's file, read as one module."""
+"""The code cells of a notebook's file, read as one module.
+
+nbformat is not used: all that is needed of it is the list of cells, which the worker reads without it anyway (`notebooks.py`), and it
+would bring nine packages into the extension, one of them native.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def apply(text: str, edits: Iterable[TextEdit]) -> str:
 
 
 class PositionMap:
-    """Where the positions of an older text are in a newer one.
+    """Maps positions of an older text to those of a newer one.
 
     It holds the changed stretches only, sorted, disjoint and merged where they touch, so that many edits in one place stay one stretch.
     """
@@ -56,12 +56,12 @@ class PositionMap:
 
     @staticmethod
     def edit(span: Span, new_text: str) -> PositionMap:
-        """The map of one edit, as `didChange` reports it: the text of `span` is replaced."""
+        """Returns the map of one edit, as `didChange` reports it: the text of `span` is replaced."""
         return PositionMap([_Replacement(span.start, span.end, span.start, _after(span.start, new_text))])
 
     @staticmethod
     def of(edits: Iterable[TextEdit]) -> PositionMap:
-        """The map of several edits of one text."""
+        """Returns the map of several edits of one text."""
         found = PositionMap()
         # From the last one backwards, an edit does not move those that come after it in this loop.
         for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
@@ -70,7 +70,7 @@ class PositionMap:
 
     @staticmethod
     def between(old: str, new: str) -> PositionMap:
-        """The map between two texts of which nothing else is known: by their lines, then by what changed lines share at their ends."""
+        """Returns the map between two texts whose edits are unknown. It compares lines, then both ends of the lines that changed."""
         if old == new:
             return PositionMap()
         old_lines, new_lines = Lines(old), Lines(new)
@@ -87,7 +87,7 @@ class PositionMap:
         return PositionMap(_merged(changes))
 
     def map(self, span: Span) -> Span | None:
-        """Where a span is now; None if its text was edited away or changed inside.
+        """Returns the span in the newer text; None if an edit removed its text or changed it inside.
 
         An insertion right before the span moves it, one right after leaves it as it is.
         """
@@ -208,7 +208,7 @@ def _changed_lines(old: list[str], new: list[str]) -> Iterable[tuple[int, int, i
 
 
 def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many items two texts (or lists of lines) share at their start."""
+    """Returns the number of items that two texts (or lists of lines) share at their start."""
     low, high = 0, min(len(a), len(b))
     # Comparing slices is a memcmp, so that bisecting beats a loop over characters.
     while low < high:
@@ -221,7 +221,7 @@ def common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def common_suffix(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many items two texts (or lists of lines) share at their end."""
+    """Returns the number of items that two texts (or lists of lines) share at their end."""
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2

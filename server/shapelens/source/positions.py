@@ -51,7 +51,7 @@ class Span:
         return Span(start.line, start.column, end.line, end.column)
 
     def contains(self, position: Position) -> bool:
-        """Whether a position lies inside or at one of the ends."""
+        """True if a position lies inside or at one of the ends."""
         return self.start <= position <= self.end
 
 

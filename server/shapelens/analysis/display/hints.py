@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from shapelens.analysis.display.unchanged import Unchanged, is_scalar
 from shapelens.analysis.markdown import code, plain
@@ -17,17 +18,22 @@ from shapelens.traces import PROGRAM
 
 _CONTAINERS = "torch.nn.modules.container."
 GIVES = "gives "  # in front of what a model gives where a program builds it
+_HEAD = re.compile(r"\s*(?:async\s+def|def|class)\b")
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
 
 
 @dataclass(frozen=True)
 class Hint:
-    """Text to show at a position that is not part of the document. kind: "layer" | "value" | "parameter"; tooltip: Markdown."""
+    """Text to show at a position that is not part of the document.
+
+    kind: "layer" | "value" | "parameter"; tooltip: Markdown; keeps: the line has read or got a tensor of the shape and dtype that it gives.
+    """
 
     position: Position
     label: str
     kind: str
     tooltip: str
+    keeps: bool = field(default=False, compare=False)
 
     @property
     def short_label(self) -> str:
@@ -59,7 +65,7 @@ class _Named:
 
     @property
     def is_number(self) -> bool:
-        """Whether all that it held are numbers."""
+        """True if all that it held are numbers."""
         return all(value.kind == "scalar" for value in self.values)
 
 
@@ -67,23 +73,40 @@ def hints(module: Module, trace: Trace, settings: Settings) -> list[Hint]:
     """The hints of a file in the order of its text: at most one of a kind on a line, at the line's end, or after each name with
     placement "afterName". Nothing for values that neither hold tensors nor follow from shapes, nor for layers that were never called.
 
-    Without `hints.unchanged` nothing for tensors without dims, nor for what is as the value above or reads its sizes. Parameters are
-    always shown.
+    Without `hints.unchanged` nothing for tensors without dims, nor for what is as the value above or reads its sizes, nor for a line that
+    keeps a shape and would repeat the hint above. Parameters are always shown.
     """
     found = []
     trace, layers = _in_order(module, trace)
     unchanged = None if settings.hints_unchanged else Unchanged(module, trace)
     if settings.hints_parameters:
-        found += _of_names(module, _parameters(module, trace), "parameter", settings)
+        found += _of_names(module, _parameters(module, trace), "parameter", settings, None)
     if settings.hints_values:
         values = _values(module, trace)
-        found += _of_names(module, values if unchanged is None else _of_news(values, unchanged), "value", settings)
+        found += _of_names(module, values if unchanged is None else _of_news(values, unchanged), "value", settings, unchanged)
     if settings.hints_layers:
         shown = {(hint.position.line, hint.label) for hint in found}
         of_layers = _of_layers(module, trace, layers, settings, unchanged)
         found += [hint for hint in of_layers if (hint.position.line, hint.label.replace(GIVES, "→ ")) not in shown]
     order = ("parameter", "layer", "value")
-    return sorted(found, key=lambda hint: (hint.position, order.index(hint.kind)))
+    found.sort(key=lambda hint: (hint.position, order.index(hint.kind)))
+    return found if unchanged is None else _without_repeats(module, found)
+
+
+def _without_repeats(module: Module, found: Sequence[Hint]) -> list[Hint]:
+    """The hints without the lines that keep a shape and read as the hinted line above them, in the same function or class body."""
+    by_line: dict[int, list[Hint]] = defaultdict(list)
+    for hint in found:
+        by_line[hint.position.line].append(hint)
+    kept: list[Hint] = []
+    above, labels = 0, [""]
+    for line, of_line in by_line.items():
+        here = [hint.label for hint in of_line]
+        is_repeat = here == labels and all(hint.keeps for hint in of_line)
+        if not is_repeat or any(_HEAD.match(module.lines.line(number)) for number in range(above + 1, line + 1)):
+            kept += of_line
+        above, labels = line, here
+    return kept
 
 
 def _in_order(module: Module, trace: Trace) -> tuple[Trace, Sequence[LayerSeen]]:
@@ -115,7 +138,7 @@ def _own(trace: Trace, kinds: Sequence[str]) -> Iterable[Observation]:
 
 
 def _counts_turns(module: Module, trace: Trace, seen: Observation, span: Span) -> bool:
-    """Whether `n += len(y)` adds up sizes in a loop of a program: of the loop only the first turns were seen."""
+    """True if `n += len(y)` adds up sizes in a loop of a program: of the loop only the first turns were seen."""
     of_program = 0 <= seen.example < len(trace.examples) and trace.examples[seen.example].evidence == PROGRAM
     adds = module.lines.line(span.end_line)[span.end_column :].lstrip().startswith(("+=", "-="))
     return of_program and adds and len(seen.values) > 1 and all(value.kind == "scalar" for value in seen.values)
@@ -179,19 +202,20 @@ def _parameters(module: Module, trace: Trace) -> dict[int, list[_Named]]:
     return _merged(module, trace, ("parameter",), first_line_of_statement=False)
 
 
-def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, settings: Settings) -> list[Hint]:
+def _of_names(module: Module, by_line: dict[int, list[_Named]], kind: str, settings: Settings, unchanged: Unchanged | None) -> list[Hint]:
     found = []
     for line, names in by_line.items():
+        keeps = unchanged is not None and all(not seen.inner and unchanged.keeps_operand(seen.statement, seen.values) for seen in names)
         tooltip = "\n\n".join(_tooltip(seen, settings.dims) for seen in names)
         after_name = [seen for seen in names if seen.kind != "return"] if settings.hints_placement == "afterName" else []
         for seen in after_name:
             # The span of a parameter holds its annotation too.
             end = Position(seen.span.line, seen.span.column + len(seen.name)) if seen.kind == "parameter" else seen.span.end
-            found.append(Hint(end, ": " + joined(seen.shapes(settings.dims)), kind, _tooltip(seen, settings.dims)))
+            found.append(Hint(end, ": " + joined(seen.shapes(settings.dims)), kind, _tooltip(seen, settings.dims), keeps))
         at_end = [seen for seen in names if seen not in after_name]
         if at_end:
             label = _parameters_label(at_end, settings.dims) if kind == "parameter" else _values_label(at_end, settings.dims)
-            found.append(Hint(_end_of_line(module, line), label, kind, tooltip))
+            found.append(Hint(_end_of_line(module, line), label, kind, tooltip, keeps))
     return found
 
 
@@ -267,13 +291,14 @@ def _of_layers(module: Module, trace: Trace, called: Sequence[LayerSeen], settin
         if unchanged is not None and (unchanged.layers(layers) or is_scalar([call.output for layer in layers for call in layer.calls])):
             continue
         label = _layers_label(layers, settings.dims, is_model=_builds_model(module, line, layers))
-        found.append(Hint(_end_of_line(module, line), label, "layer", layers_tooltip(every, settings.dims)))
+        keeps = unchanged is not None and unchanged.keeps_input(layers)
+        found.append(Hint(_end_of_line(module, line), label, "layer", layers_tooltip(every, settings.dims), keeps))
     found += _of_containers(module, trace, settings, constructed)
     return found + _of_assigned_layers(module, trace, settings, {hint.position.line for hint in found} | set(constructed))
 
 
 def _builds_model(module: Module, line: int, layers: Sequence[LayerSeen]) -> bool:
-    """Whether a line builds models of a program rather than layers of a class: `model = Net().to(device)`."""
+    """True if a line builds models of a program rather than layers of a class: `model = Net().to(device)`."""
     return not any(layer.path for layer in layers) and not module.lines.line(line).lstrip().startswith("self.")
 
 
@@ -304,7 +329,7 @@ def _of_containers(module: Module, trace: Trace, settings: Settings, constructed
 
 
 def _is_iterated(layer: LayerSeen) -> bool:
-    """Whether a layer is a container that was never called."""
+    """True if a layer is a container that was never called."""
     return not layer.calls and layer.qualified_name.startswith(_CONTAINERS)
 
 

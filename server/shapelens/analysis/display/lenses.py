@@ -64,7 +64,7 @@ class Lens:
 
     @property
     def tells_all(self) -> bool:
-        """Whether the title says all of the expression but the sizes of named dims: `Net()(f32[B:2, 8])` as `Net · x f32[B, 8]`."""
+        """True if the title says all of the expression but the sizes of named dims: `Net()(f32[B:2, 8])` as `Net · x f32[B, 8]`."""
         name = re.escape(self.target.rpartition(".")[2])
         return re.fullmatch(rf"(?:{name}\(\))?(?:{name})?\({_TENSOR}(?:, {_TENSOR})*\)", self.expression) is not None
 

@@ -1,7 +1,7 @@
 """Which hints would say nothing new: those of lines whose result has the shape and dtype of what came in, and that could not change it.
 
 Only elementwise and normalising operations and layers count. `self.query(x)` of a Linear has a hint also where it gives as many features as
-it gets, and so has each line that changes a shape or a dtype.
+it gets, unless the hint above reads the same. Each line that changes a shape or a dtype has its hint.
 """
 
 from __future__ import annotations
@@ -56,11 +56,22 @@ class Unchanged:
         self._trace = trace
 
     def layers(self, layers: Sequence[LayerSeen]) -> bool:
-        """Whether layers are elementwise or normalise, and gave what they were given in all calls."""
+        """True if layers are elementwise or normalise, and gave what they were given in all calls."""
         return all(self._is_elementwise(layer) and all(_keeps(call.inputs, call.output) for call in layer.calls) for layer in layers)
 
+    def keeps_input(self, layers: Sequence[LayerSeen]) -> bool:
+        """True if layers of any kind returned the shape and dtype of their first input in all calls."""
+        return all(_keeps(call.inputs, call.output) for layer in layers for call in layer.calls)
+
+    def keeps_operand(self, statement: FileSpan, values: Sequence[Value]) -> bool:
+        """True if a result has the shape and dtype of a name or attribute that its statement reads, and so has all that comes in between."""
+        result = _key(values)
+        read = self._seen_in(statement)
+        between = (_key(seen.values) for seen in read if not seen.name)
+        return result is not None and any(seen.name and _key(seen.values) == result for seen in read) and set(between) <= {result, None}
+
     def value(self, statement: FileSpan, values: Sequence[Value]) -> bool:
-        """Whether the one tensor that a statement keeps or returns is as what the statement reads."""
+        """True if the one tensor that a statement keeps or returns is as what the statement reads."""
         result = _key(values)
         if result is None or not any(_key(seen.values) == result for seen in self._seen_in(statement)):
             return False
@@ -77,7 +88,7 @@ class Unchanged:
         return all(key == result for key in keys[0] + keys[1]) and (bool(keys[0]) or isinstance(tree, ast.AugAssign))
 
     def sizes(self, statement: FileSpan) -> bool:
-        """Whether a statement keeps nothing but the sizes of a tensor under names: `B, T, C = x.shape`, `batch = x.size(0)`."""
+        """True if a statement keeps nothing but the sizes of a tensor under names: `B, T, C = x.shape`, `batch = x.size(0)`."""
         tree = _statement(self._module.lines.text_of(self._module.lines.span_from_bytes(statement)))
         asked = tree.value if isinstance(tree, ast.Assign) else None
         if isinstance(asked, (ast.Subscript, ast.Call)) and isinstance(
@@ -134,7 +145,7 @@ class Unchanged:
         return [value for seen in found for value in seen.values]
 
     def _is_plain(self, node: ast.expr, statement: FileSpan, operands: _Operands) -> bool:
-        """Whether an expression computes nothing but elementwise; its operands are added to those that are given."""
+        """True if an expression computes nothing but elementwise; its operands are added to those that are given."""
 
         def plain(*parts: ast.expr) -> bool:
             return all(self._is_plain(part, statement, operands) for part in parts)
@@ -165,7 +176,7 @@ class Unchanged:
         return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and plain(node.operand))
 
     def _is_plain_call(self, node: ast.Call, statement: FileSpan) -> bool:
-        """Whether what is called is an elementwise layer or function."""
+        """True if what is called is an elementwise layer or function."""
         held = [value.layer for value in self._held(node.func, statement) if value.kind == "layer" and value.layer is not None]
         if held:
             return all(self._is_elementwise(self._trace.layers[index]) for index in held)
@@ -176,7 +187,7 @@ class Unchanged:
 
 
 def is_scalar(values: Sequence[Value]) -> bool:
-    """Whether all that something held are tensors without dims: `[]`, `([], [])`, `{loss: []}`."""
+    """True if all that something held are tensors without dims: `[]`, `([], [])`, `{loss: []}`."""
     return bool(values) and all(has_tensor(value) and all(each.shape == [] for each in tensors_in(value)) for value in values)
 
 
@@ -186,7 +197,7 @@ def _tensors_of(call: ast.Call) -> list[ast.expr]:
 
 
 def _keeps(inputs: Sequence[Value], output: Value) -> bool:
-    """Whether a call gave a tensor of the shape and dtype of its first one."""
+    """True if a call returned a tensor with the shape and dtype of its first input."""
     first = next((value for value in inputs if has_tensor(value)), None)
     return first is not None and _key([first]) is not None and _key([first]) == _key([output])
 

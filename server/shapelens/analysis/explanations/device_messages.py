@@ -60,7 +60,7 @@ def _named(mismatch: Mismatch, number: int) -> str:
 
 
 def _is_model(places: Places, mismatch: Mismatch) -> bool:
-    """Whether a whole model was never moved."""
+    """True if a whole model was never moved."""
     value = mismatch.inputs[0]
     if value.type_name != PARAMETER or mismatch.layer is None or mismatch.origins[0].operation != _NEVER_MOVED:
         return False
@@ -68,5 +68,5 @@ def _is_model(places: Places, mismatch: Mismatch) -> bool:
 
 
 def is_parameter(value: Value) -> bool:
-    """Whether one side is a parameter of a module."""
+    """True if one side is a parameter of a module."""
     return value.type_name == PARAMETER

@@ -139,17 +139,17 @@ def _field_sizes(places: Places, place: ArgumentPlace, field: str) -> set[int]:
 
 
 def is_size(text: str) -> bool:
-    """Whether an argument is an expression of names that can stand elsewhere in the same function."""
+    """True if an argument is an expression of names that can stand elsewhere in the same function."""
     return has_name(text) and "\n" not in text and not re.search(r"\b(lambda|for|if|await|yield)\b|:=|[\[{\"']", text)
 
 
 def has_name(text: str) -> bool:
-    """Whether a text is more than a number."""
+    """True if a text is more than a number."""
     return re.search(r"[A-Za-z_]", text) is not None
 
 
 def holds(outer: Span, inner: Span) -> bool:
-    """Whether a span lies inside of another one."""
+    """True if a span lies inside of another one."""
     return outer.start <= inner.start and inner.end <= outer.end
 
 

@@ -75,7 +75,7 @@ def failed_at(mismatch: Mismatch, parts: Parts | None) -> Failed:
 
 
 def _does(written: str, operation: str) -> bool:
-    """Whether the function or operator that is written is the torch function that failed, rather than one that calls it."""
+    """True if the function or operator that is written is the torch function that failed, rather than one that calls it."""
     name = operation.strip("_")
     if written.isidentifier() or "." in written:
         return written.rpartition(".")[2].strip("_") == name

@@ -36,8 +36,8 @@ class Related:
     suspected: bool = False
 
 
-def calls(places: Places, mismatch: Mismatch, primary: Span) -> list[Related]:
-    """The call that the size arrived in, then its callers, from the inside out."""
+def call_places(places: Places, mismatch: Mismatch, primary: Span) -> list[Related]:
+    """Returns the call that the size arrived in, then its callers, from the inside out."""
     found = []
     arrived = ", ".join(shape_text(value) for value in mismatch.inputs[:3] if value.kind == "tensor")
     for number, span in enumerate(from_inside(mismatch)):
@@ -52,20 +52,23 @@ def calls(places: Places, mismatch: Mismatch, primary: Span) -> list[Related]:
 
 
 def from_inside(mismatch: Mismatch) -> list[protocol.FileSpan]:
-    """The expressions that a mismatch happened in, the innermost first."""
+    """Returns the expressions that a mismatch happened in, the innermost first."""
     spans = [mismatch.span] if mismatch.span is not None else []
     return spans + [span for span in reversed(mismatch.trail) if span not in spans]
 
 
-def constructor(places: Places, layer: LayerSeen, argument: ArgumentPlace | None, mismatch: Mismatch, primary: Span) -> Iterable[Related]:
+def argument_place(
+    places: Places, layer: LayerSeen, argument: ArgumentPlace | None, mismatch: Mismatch, primary: Span
+) -> Iterable[Related]:
+    """Yields the argument of the constructor that asks for another size, unless the finding stands there itself."""
     if argument is not None:
         related = related_place(places, argument, f"{mismatch.argument} of {layer_name(layer)} is {mismatch.need} here")
         if related.file is not None or related.span != primary:
             yield related
 
 
-def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """Where the size that arrived came from; a layer's argument rather than its call, as that is what one would change."""
+def size_origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Yields the places that the size came from: a layer's argument rather than its call, as one would change the argument."""
     if mismatch.code == "dtype":
         return
     if mismatch.code in OF_THE_TAPE or mismatch.code == DEVICE:
@@ -96,7 +99,7 @@ def origins(places: Places, mismatch: Mismatch) -> Iterable[Related]:
 
 
 def example_call(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """The call in the project that the example is, with the size that comes from it: `test() gives 3 channels`."""
+    """Yields the call in the project that the example is taken from, with the size that it gives: `test() gives 3 channels`."""
     run = places.trace.examples[mismatch.example] if 0 <= mismatch.example < len(places.trace.examples) else None
     place = places.locate(run.call) if run is not None else None
     if run is None or place is None:
@@ -110,11 +113,12 @@ def example_call(places: Places, mismatch: Mismatch) -> Iterable[Related]:
 
 
 def related_place(places: Places, place: Place | ArgumentPlace, message: str, *, suspected: bool = False) -> Related:
+    """Returns a place with its message; its file is None if it is the file of the trace."""
     return Related(None if place.file == places.trace.file else place.file, place.span, message, suspected)
 
 
 def distinct_places(related: Iterable[Related], primary: Span) -> list[Related]:
-    """The first few places, each once, with the first thing that is said of it; the finding's own place left out."""
+    """Returns the first MOST_PLACES places, each once, with its first message. The finding's own place is left out."""
     kept: dict[tuple[str | None, Span], Related] = {}
     for each in related:
         if each.file is not None or each.span != primary:
@@ -125,8 +129,8 @@ def distinct_places(related: Iterable[Related], primary: Span) -> list[Related]:
 # --- what an operation's operands belong to ---
 
 
-def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """Where the user's own modules that the mismatch lies in were constructed, and where the parameters that it reads were made.
+def construction_places(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Yields the calls that built the user's modules around the mismatch, and the assignments of the parameters that it reads.
 
     An operation in the `forward` of a module is as often wrong because of what its constructor was given.
     """
@@ -141,10 +145,12 @@ def makers(places: Places, mismatch: Mismatch) -> Iterable[Related]:
             yield related_place(places, place, f"{layer_name(layer)} is built here")
 
 
-def names_read(places: Places, spans: Sequence[protocol.FileSpan], example: int, said: Iterable[Related]) -> Iterable[Related]:
-    """Where the variables got their values that expressions read, from the inside out; statements of which a part is `said` already are
-    left out."""
-    known = [(each.file, each.span) for each in said]
+def variable_assignments(places: Places, spans: Sequence[protocol.FileSpan], example: int, others: Iterable[Related]) -> Iterable[Related]:
+    """Yields the assignments of the variables that these expressions read, from the inside out.
+
+    A statement that holds one of the `others` is left out.
+    """
+    named = [(each.file, each.span) for each in others]
     for span in spans[: MOST_CALLERS + 1]:
         place = places.locate(span)
         if place is None:
@@ -155,19 +161,19 @@ def names_read(places: Places, spans: Sequence[protocol.FileSpan], example: int,
             if made is not None and where is not None and where.span != place.span:
                 shapes = ", ".join(dict.fromkeys(shape_text(value) for value in made.values if value.kind == "tensor"))
                 related = related_place(places, where, f"{name} is {shapes} here")
-                if not any(file == related.file and where.span.start <= part.start and part.end <= where.span.end for file, part in known):
+                if not any(file == related.file and where.span.start <= part.start and part.end <= where.span.end for file, part in named):
                     yield related
 
 
-def unreduced(places: Places, mismatch: Mismatch) -> Iterable[Related]:
-    """Where the layer was built without a reduction whose loss is to be a single number."""
-    argument = reduction(places, mismatch)
+def unreduced_loss(places: Places, mismatch: Mismatch) -> Iterable[Related]:
+    """Yields the `reduction` of the loss that has to be a single number."""
+    argument = reduction_argument(places, mismatch)
     if argument is not None:
         yield related_place(places, argument, "the loss is not reduced")
 
 
-def reduction(places: Places, mismatch: Mismatch) -> ArgumentPlace | None:
-    """The argument `reduction` of the layer that gave what is to be a single number."""
+def reduction_argument(places: Places, mismatch: Mismatch) -> ArgumentPlace | None:
+    """Returns the argument `reduction` of the layer whose loss has to be a single number; None if it has no such argument."""
     one_number = mismatch.code == "backward-scalar" or "converted to Scalar" in mismatch.message
     given = mismatch.inputs[0].shape if one_number and mismatch.inputs else None
     for layer in places.trace.layers if given is not None else ():
@@ -233,7 +239,7 @@ def _parameters_read(places: Places, span: protocol.FileSpan) -> Iterable[Relate
 
 
 def assignments(places: Places, read: Observation) -> list[Observation]:
-    """Where the constructor of a class assigns the attribute that an expression reads."""
+    """Returns the assignments, in the constructor of the class, of the attribute that an expression reads."""
     constructor_name = read.function.rpartition(".")[0] + ".__init__"
     return [
         seen

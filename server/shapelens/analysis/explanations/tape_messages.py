@@ -54,7 +54,7 @@ def _second_backward(mismatch: Mismatch, named: str) -> str:
 
 
 def _is_of_last_turn(mismatch: Mismatch) -> bool:
-    """Whether the `backward` that has freed the graph is the same one, in the turn of a loop before."""
+    """True if the `backward` that has freed the graph is the same one, in the turn of a loop before."""
     return len(mismatch.origins) > 1 and mismatch.origins[1].span == mismatch.span
 
 

@@ -401,17 +401,17 @@ def similar(code: str) -> str:
 
 
 def is_lint(code: str) -> bool:
-    """Whether a code is of something that runs but looks odd."""
+    """True if the code stands for something that runs, but looks odd."""
     return code in CODES and CODES[code].lint
 
 
 def is_deep(code: str) -> bool:
-    """Whether a code is of what only running a model for real tells."""
+    """True if only a run with real numbers finds what the code stands for."""
     return code in CODES and CODES[code].deep
 
 
 def is_note(code: str) -> bool:
-    """Whether a code is of no mistake, but of what was taken for granted: it is shown quietly."""
+    """True if the code stands for an assumption rather than a mistake. Editors show it quietly."""
     return code in CODES and CODES[code].severity == "hint" and not CODES[code].lint
 
 

@@ -18,16 +18,16 @@ from shapelens.analysis.explanations.operation_messages import failed_at
 from shapelens.analysis.explanations.passed_arguments import passed_argument
 from shapelens.analysis.explanations.related_places import (
     Related,
-    calls,
-    constructor,
+    argument_place,
+    call_places,
+    construction_places,
     distinct_places,
     example_call,
     from_inside,
-    makers,
-    names_read,
-    origins,
     related_place,
-    unreduced,
+    size_origins,
+    unreduced_loss,
+    variable_assignments,
 )
 from shapelens.analysis.findings import codes
 from shapelens.analysis.findings.lints import lints
@@ -151,7 +151,7 @@ def _with_settings(module: Module, finding: Finding, settings: Settings) -> Find
 
 
 def _is_silenced(module: Module, code: str, span: Span) -> bool:
-    """Whether a comment in its line silences a code."""
+    """True if a comment in its line silences a code."""
     silenced = module.ignores.get(span.line, set())
     return silenced is None or code in silenced
 
@@ -205,16 +205,16 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         span = argument.span
     else:
         span = (call or places.of_example(first.example)).span
-    callers = calls(places, first, span)
+    callers = call_places(places, first, span)
     related = [
         *callers[:1],
-        *constructor(places, layer, argument, first, span),
-        *origins(places, first),
+        *argument_place(places, layer, argument, first, span),
+        *size_origins(places, first),
         *example_call(places, first),
         *suspected(places, first),
         *callers[1:],
     ]
-    related += names_read(places, from_inside(first), first.example, related)
+    related += variable_assignments(places, from_inside(first), first.example, related)
     message, severity = in_size_message(places, group), codes.severity(first.code)
 
     def candidates() -> list[Fix]:
@@ -275,17 +275,17 @@ def _operations(places: Places) -> list[Finding]:
         causes |= {cause} if cause is not None else set()
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
-        callers = calls(places, mismatch, span)
+        callers = call_places(places, mismatch, span)
         around = [
             *callers[:1],
-            *origins(places, mismatch),
-            *unreduced(places, mismatch),
-            *makers(places, mismatch),
+            *size_origins(places, mismatch),
+            *unreduced_loss(places, mismatch),
+            *construction_places(places, mismatch),
             *suspected(places, mismatch),
             *example_call(places, mismatch),
             *callers[1:],
         ]
-        around += names_read(places, from_inside(mismatch), mismatch.example, around)
+        around += variable_assignments(places, from_inside(mismatch), mismatch.example, around)
         related, severity = distinct_places(around, span), codes.severity(mismatch.code)
         candidates = partial(_of_operation, places, mismatch)
         finding = Finding(
@@ -321,7 +321,7 @@ _LACKS_FORWARD = 'is missing the required "forward" function'
 
 
 def _failed_otherwise(trace: Trace, number: int, run: ExampleRun) -> bool:
-    """Whether an example failed for a reason that no mismatch tells."""
+    """True if an example failed for a reason that no mismatch tells."""
     if _LACKS_FORWARD in (run.error or ""):
         return False  # Its steps are what it is called by.
     if fits_nothing(run):

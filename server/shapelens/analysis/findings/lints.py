@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from shapelens.analysis.explanations.operands import operands
-from shapelens.analysis.explanations.related_places import names_read, related_place
+from shapelens.analysis.explanations.related_places import related_place, variable_assignments
 from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.findings.axis_lints import OF_AXES
 from shapelens.analysis.findings.lint import Lint
@@ -57,7 +57,9 @@ def lints(places: Places, wanted: Mapping[str, bool]) -> Iterator[Lint]:
                 # What a found example makes of the code need not be what its author does with it.
                 found = run is not None and run.evidence != "" and lint.severity == "error"
                 if remark.code in _OF_TWO_TENSORS and remark.span is not None:
-                    lint = replace(lint, related=[*lint.related, *names_read(places, [remark.span], remark.example, lint.related)])
+                    lint = replace(
+                        lint, related=[*lint.related, *variable_assignments(places, [remark.span], remark.example, lint.related)]
+                    )
                 yield replace(lint, severity="information", guessed=True) if found else lint
     if wanted.get("shape-comment", False):
         yield from shape_comments(places)

@@ -29,7 +29,7 @@ def _kept_graph(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 
 def _adds_to(node: ast.stmt | None, name: str) -> bool:
-    """Whether a statement adds something to a name."""
+    """True if a statement adds something to a name."""
     if isinstance(node, ast.AugAssign):
         return isinstance(node.op, ast.Add) and isinstance(node.target, ast.Name) and node.target.id == name
     value = node.value if isinstance(node, ast.Assign) else None

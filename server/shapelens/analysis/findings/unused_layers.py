@@ -150,7 +150,7 @@ class _AttributeReads:
         return _AttributeReads(known) if len(known) == len(found) else None
 
     def reads(self, class_name: str, attribute: str) -> bool:
-        """Whether code of the file may read this attribute of an instance of the class; True where its bases are not all known."""
+        """True if code of the file may read this attribute of an instance of the class; True where its bases are not all known."""
         if any(attribute in names for names in self._others):
             return True
         family = self._family(class_name)

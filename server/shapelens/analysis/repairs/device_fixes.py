@@ -284,7 +284,7 @@ def _device_of_others(mismatch: Mismatch) -> list[str]:
 
 
 def _is_visible(node: ast.expr, there: Place, where: Place) -> bool:
-    """Whether an expression means the same at another place: its names are those of the module, or both stand in one function."""
+    """True if an expression means the same at another place: its names are those of the module, or both stand in one function."""
     names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     if _same_function(there, where):
         return True

@@ -86,7 +86,7 @@ def in_size_fixes(places: Places, mismatches: Sequence[Mismatch], place: Argumen
 
 
 def _is_shape(place: ArgumentPlace, mismatch: Mismatch, layers: Sequence[LayerSeen]) -> bool:
-    """Whether an argument holds several sizes, or is written as if it did."""
+    """True if an argument holds several sizes, or is written as if it did."""
     is_written = place.argument is not None and place.argument.text[:1] in ("(", "[")
     return mismatch.argument == "normalized_shape" and (is_written or any(len(normalized_shape(each)) > 1 for each in layers))
 

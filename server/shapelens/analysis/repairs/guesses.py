@@ -135,7 +135,7 @@ def _rearranged(place: Place, shape: list[int | None], sizes: list[int], likelih
 
 
 def _reads_like_another(place: Place, edit: TextEdit) -> bool:
-    """Whether the call is written somewhere else in the file as it is after an edit: `transpose(1, 2)` of `q`, but not yet of `k`."""
+    """True if the call is written somewhere else in the file as it is after an edit: `transpose(1, 2)` of `q`, but not yet of `k`."""
     call = place.module.call_at(place.span)
     if call is None:
         return False
@@ -147,7 +147,7 @@ def _reads_like_another(place: Place, edit: TextEdit) -> bool:
 
 
 def _meets_itself(place: Place, edit: TextEdit) -> bool:
-    """Whether an edit makes both sides of an operator the same: `pos.unsqueeze(1) - pos.unsqueeze(1)`."""
+    """True if an edit makes both sides of an operator the same: `pos.unsqueeze(1) - pos.unsqueeze(1)`."""
     text = place.module.lines.line(edit.span.line)
     changed = text[: edit.span.column] + edit.new_text + text[edit.span.end_column :]
     return edit.span.line == edit.span.end_line and _same_sides(changed) > _same_sides(text)

@@ -76,7 +76,7 @@ def _of_partner(
 
 
 def _is_literal(places: Places, place: ArgumentPlace, scope: Scope, sizes: frozenset[int], layer: LayerSeen, argument: str) -> bool:
-    """Whether the other layer is given the size as a number in the same function: what agrees with it is that number."""
+    """True if the other layer is given the size as a number in the same function: what agrees with it is that number."""
     made = places.argument(layer, argument)
     text = made.argument.text.strip() if made is not None and made.argument is not None else ""
     return made is not None and made.file == place.file and holds(scope.span, made.span) and text.isdecimal() and {int(text)} == sizes

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
 from shapelens.analysis.explanations.operation_messages import LOSSES, failed_at
-from shapelens.analysis.explanations.related_places import reduction
+from shapelens.analysis.explanations.related_places import reduction_argument
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
 from shapelens.protocol import Mismatch, Value
@@ -156,7 +156,7 @@ def _with_equal_dims(place: Place, given: Span, target: Span, sizes: Shape, want
 
 
 def _with_reduction(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
-    argument = reduction(places, mismatch)
+    argument = reduction_argument(places, mismatch)
     if argument is not None and argument.argument is not None:
         edit = replace_argument(argument.module, argument.call, argument.argument, "reduction", '"mean"')
         yield Fix('Change reduction to "mean"', [edit], argument.file)

@@ -141,7 +141,7 @@ def _living(memory: MemoryProfile, time: int) -> list[Allocation]:
 
 
 def is_kept(made: Allocation, forward_end: int) -> bool:
-    """Whether something is there when forward is over."""
+    """True if something is there when forward is over."""
     return made.born <= forward_end and (made.died is None or made.died > forward_end)
 
 

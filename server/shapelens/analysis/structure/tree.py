@@ -170,7 +170,7 @@ class _Builder:
         )
 
     def _is_read_only(self, child: int, calls: list[int]) -> bool:
-        """Whether a module is a part of a layer of torch's that was called as a whole."""
+        """True if a module is a part of a layer of torch's that was called as a whole."""
         return bool(calls) and child not in self._calls and self._profile.modules[child].class_name == "NonDynamicallyQuantizableLinear"
 
     def _failure(self, step: Step | None, module: ProfiledModule) -> Failure | None:

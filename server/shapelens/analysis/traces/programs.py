@@ -152,7 +152,7 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
 
 
 def _is_the_same(run: ExampleRun, layer: LayerSeen, file: str) -> bool:
-    """Whether the model of an example stands for one that a program has built."""
+    """True if the model of an example stands for one that a program has built."""
     if run.call is not None:
         return run.call == layer.call_span
     return run.evidence == "inferred" or (layer.span is not None and run.where == _place(layer.span, file))
@@ -200,14 +200,14 @@ def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, La
 
 
 def _is_known(value: Value) -> bool:
-    """Whether each size of the tensors in a value is known."""
+    """True if each size of the tensors in a value is known."""
     if value.kind == "unknown" or (value.shape is not None and None in value.shape):
         return False
     return all(map(_is_known, value.items or ()))
 
 
 def _may_be(real: LayerCall, inferred: LayerCall) -> bool:
-    """Whether the tensors of a layer's call have the sizes of those that were inferred, where these are no named dims."""
+    """True if the tensors of a layer's call have the sizes of those that were inferred, where these are no named dims."""
     pairs = [*zip(real.inputs, inferred.inputs, strict=False), (real.output, inferred.output)]
     tensors = [(a.shape, b) for a, b in pairs if a.shape is not None and b.shape is not None]
     return all(

@@ -37,8 +37,10 @@ def seen_from(trace: Trace, file: str) -> Trace:
 
 
 def seen_by_program(trace: Trace, file: str) -> Trace:
-    """What a program of another file saw of this one, as far as it is known. What went wrong is for the program to say, and where it did
-    nothing is shown."""
+    """Returns the values that a program of another file saw in this one.
+
+    The program's own file reports its mistakes. Their lines show nothing here.
+    """
     if not reaches(trace, file):  # It means another file of that name.
         return Trace(file)
     wrong = {(seen.span.file, seen.span.line) for seen in trace.mismatches if seen.span is not None}
@@ -50,8 +52,10 @@ def seen_by_program(trace: Trace, file: str) -> Trace:
 
 
 def unshown(module: Module, trace: Trace | None, seen_elsewhere: Collection[str] = ()) -> set[str]:
-    """The module classes of a file that no example shows which can be trusted, and its functions of tensors that show nothing, or only what
-    a guess at their arguments gives, by name."""
+    """Returns the names of a file's module classes that no trusted example shows.
+
+    Its functions of tensors are among them if they show nothing, or only values of guessed arguments.
+    """
     texts = {function.group(1): text for text in map(_text_of, module.statements.placed) if (function := _FUNCTION.match(text))}
     runs = trace.examples if trace is not None else []
     guesses = {number for number, run in enumerate(runs) if run.evidence == "inferred" and run.target in texts}
@@ -62,7 +66,7 @@ def unshown(module: Module, trace: Trace | None, seen_elsewhere: Collection[str]
 
 
 def uses(trace: Trace) -> set[str]:
-    """The names of the classes and functions of a file that a run has called, from the file's point of view."""
+    """Returns the names of the file's classes and functions that the run has called."""
     functions = {seen.function.partition(".")[0] for seen in trace.observations if seen.span.file == trace.file}
     return (functions | classes_called(trace)) - {""}
 
@@ -76,49 +80,52 @@ def _text_of(placed: Placed) -> str:
 
 
 def reaches(trace: Trace, file: str) -> bool:
-    """Whether a run went through a file: imported it, or saw something of it."""
+    """True if the run has imported the file, or has seen a value in it."""
     return file in trace.files or any(seen.span.file == file for seen in trace.observations)
 
 
 def see_all(module: Module, traces: Iterable[Trace]) -> bool:
-    """Whether each module class of a file was used by an example that can be trusted. Where there is none, whether anything was."""
+    """True if trusted examples used each module class of the file; in a file without classes, if they used any class at all."""
     seen = {name for trace in traces for name in classes_used(_trusted(trace))}
     return bool(seen) and all(cls.name in seen for cls in module.classes)
 
 
 def unsure_classes(module: Module, own: Trace | None, seen_elsewhere: Collection[str]) -> set[str]:
-    """The module classes of a file, by name, that no example shows which can be trusted, be it the file's own or another file's."""
+    """Returns the names of the file's module classes that no trusted example shows, neither the file's own nor another file's."""
     called = classes_called(_trusted(own)) if own is not None else set()
     return {cls.name for cls in module.classes} - called - set(seen_elsewhere)
 
 
 def parts_to_see(module: Module, own: Trace | None, seen_elsewhere: Collection[str]) -> set[str]:
-    """The module classes of a file, by name, that a model which is made of them may show better than their own examples: those that no
-    example shows which can be trusted, and those of which nobody says how they are built, nor what they are given.
+    """Returns the names of the file's module classes that a model made of them may show better than their own examples do.
+
+    These are the classes that no trusted example shows, and those whose construction and input ShapeLens guessed.
     """
     inferred = {run.target for run in own.examples if run.evidence == "inferred"} if own is not None else set()
     return unsure_classes(module, own, seen_elsewhere) | ({cls.name for cls in module.classes} & inferred).difference(seen_elsewhere)
 
 
 def constructed(trace: Trace) -> set[str]:
-    """The names of the classes of which a run has constructed something."""
+    """Returns the names of the classes that the run has constructed."""
     return {layer.class_name for layer in trace.layers}
 
 
 def classes_used(trace: Trace) -> set[str]:
-    """The names of the classes of which an example has called something; after a mistake in the example, also of those that it has only
-    constructed, as they may not have been called for its sake."""
+    """Returns the names of the classes that an example has called.
+
+    After a mistake, those that it only constructed count too: the mistake may have kept it from calling them.
+    """
     failed = {seen.example for seen in trace.mismatches}
     return {layer.class_name for layer in trace.layers if layer.calls or layer.example in failed}
 
 
 def classes_called(trace: Trace) -> set[str]:
-    """The names of the classes of which a run has called something."""
+    """Returns the names of the classes that the run has called."""
     return {layer.class_name for layer in trace.layers if layer.calls}
 
 
 def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
-    """A trace of examples that were run as they are, with what is known of those that were found: where from, and how sure that is."""
+    """Returns the trace with source and certainty of the found examples, taken from the runs in `known`."""
     found = {(run.target, run.expression): run for run in known if run.evidence}
     examples = []
     for run in trace.examples:
@@ -128,12 +135,12 @@ def with_evidence(trace: Trace, known: Iterable[ExampleRun]) -> Trace:
 
 
 def without_found(trace: Trace, classes: Collection[str]) -> Trace:
-    """A trace without the examples that were found for these classes, by name. The others are numbered anew."""
+    """Returns the trace without the examples that were found for these classes, by name. The others get new numbers."""
     return without_examples(trace, _found(trace, classes))
 
 
 def only_found(trace: Trace, classes: Collection[str]) -> Trace:
-    """A trace of nothing but the examples that were found for these classes, by name, and that are not doubtful. They are numbered anew."""
+    """Returns a trace of only the examples that were found for these classes, by name, and are not doubtful. They get new numbers."""
     sure = {number for number in _found(trace, classes) if not trace.examples[number].doubtful}
     return without_examples(trace, set(range(len(trace.examples))) - sure)
 
@@ -143,18 +150,18 @@ def _found(trace: Trace, classes: Collection[str]) -> set[int]:
 
 
 def without_doubtful(trace: Trace, names: Collection[str]) -> Trace:
-    """A trace without the examples of these classes and functions that were found and may be wrong. The others are numbered anew."""
+    """Returns the trace without the doubtful examples that were found for these classes and functions. The others get new numbers."""
     found = [run.doubtful and bool(run.evidence) and run.target.rpartition(".")[2] in names for run in trace.examples]
     return without_examples(trace, {number for number, is_doubtful in enumerate(found) if is_doubtful})
 
 
 def _trusted(trace: Trace) -> Trace:
-    """A trace without the examples that may be wrong."""
+    """Returns the trace without doubtful examples."""
     return without_examples(trace, {number for number, run in enumerate(trace.examples) if run.doubtful})
 
 
 def _leads_through(trace: Trace, mismatch: Mismatch, file: str) -> bool:
-    """Whether a call in this file led to a mismatch, which may lie in a file that it imports, or a layer was built here for it."""
+    """True if a call in this file led to a mismatch, which may lie in a file that it imports, or a layer was built here for it."""
     constructed = trace.layers[mismatch.layer].span if mismatch.layer is not None else None
     spans = [mismatch.span, *mismatch.trail, constructed if mismatch.argument else None]
     return any(span is not None and span.file == file for span in spans)

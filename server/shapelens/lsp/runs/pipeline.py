@@ -1,4 +1,12 @@
-"""From the newest text of a document to what the editor shows of it: choose, plan, run, show."""
+"""From the newest text of a document to what the editor shows of it: choose, plan, run, show.
+
+A document without examples is run by open files that import it, or by a few closed ones, before its examples are searched for. A class
+that such a file uses has an example of its own only for the branches that the file does not take. A class that its own search shows by a
+guess at most (`parts_to_see`) is seen in a model of a file that imports it. In the end programs that import the document are followed for
+what is still guessed; they show values only, as what is wrong is told where the program stands.
+
+Where a search or a program is short of time, the document runs once more with more of it when all else is shown.
+"""
 
 from __future__ import annotations
 

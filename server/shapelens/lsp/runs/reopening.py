@@ -2,6 +2,13 @@
 
 What is shown after edits depends on what was found for the texts between: an example that ran when half a line was there, what a closed
 file was given then, what a function was called with. So the document runs once more as if nothing were known of it.
+
+A second `Pipeline`, which knows nothing yet, brings up a second `Document` in processes of its own; the open one takes over what is known
+of it. An edit ends that, and so does whatever the user asks for. It does not begin where nothing has changed, or where only given
+examples show the document.
+
+Three things stay as they were: what the user has chosen; an example or a call that ran when the file was opened last and fails now, as
+the edits are to blame; the example of a class, or the call of a function, that would show nothing any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""One run from its start to its end: which of the stages that it tells of are shown, and when."""
+"""One run from its start to its end: which of the stages that it tells of are shown, and when.
+
+"first" shows the first mismatch, and leaves what stood beside it. "findings" shows what is wrong; lints stay as they were. "partial"
+shows hints of the classes that have run. "given" and "run" show everything, "named" the names of dims. Findings show at once; hints wait
+for the names, but not long. Where classes are not called any more, as what calls them fails, their hints stay until all has run
+(`OwnRun.says_less`).
+"""
 
 from __future__ import annotations
 

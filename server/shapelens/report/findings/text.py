@@ -20,7 +20,7 @@ MOST_FILES = 10  # that are listed with their counts
 
 
 def has_links(console: Console) -> bool:
-    """Whether places are links to their files (OSC 8). VS Code makes links of places itself, which go to the line."""
+    """True if places are links to their files (OSC 8). VS Code makes links of places itself, which go to the line."""
     return console.file.isatty() and not console.is_dumb_terminal and os.environ.get("TERM_PROGRAM") != "vscode"
 
 

@@ -5,6 +5,10 @@ classes hold is therefore compared with what they held before, by identity: none
 
 Modules change by themselves as well: they load parts of themselves when these are first asked for, and fill caches. A change counts as a
 monkeypatch where the new value is code of another package, or where the text of the user's files assigns the attribute that changed.
+
+No run of another text sees such a change. Where a project has made one, other runs are `Unsuitable` (`reload/loaded_project.py`), and a
+child whose rehearsal has changed what models are made of ends. Where there is no fork, the server replaces the process
+(`protocol.Replace`).
 """
 
 from __future__ import annotations
