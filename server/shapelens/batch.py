@@ -372,7 +372,7 @@ class Batch:
 
     async def with_other_sizes(self, analysed: Analysed, run: protocol.ExampleRun, expressions: Sequence[str]) -> protocol.Trace:
         """What expressions show that stand for an example of the analysed file, in the files of the project that it imports too."""
-        texts = {file: module.text for file in analysed.trace.files if (module := _parsed(file)) is not None}
+        texts = {file: module.text for file in analysed.trace.files if (module := parsed_file(file)) is not None}
         requests = [protocol.ExampleRequest(run.target, expression) for expression in expressions]
         settings = replace(analysed.settings, deadline=analysed.settings.deadline * len(requests))
         trace, _ = await self._run(analysed.path, analysed.module, requests, settings, texts, named=False)

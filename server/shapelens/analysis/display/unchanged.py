@@ -64,7 +64,7 @@ class Unchanged:
         return all(_keeps(call.inputs, call.output) for layer in layers for call in layer.calls)
 
     def keeps_operand(self, statement: FileSpan, values: Sequence[Value]) -> bool:
-        """True if a result has the shape and dtype of a name or attribute that its statement reads, and so has all that comes in between."""
+        """True if a result has the shape and dtype of a name that its statement reads, and so has all that comes in between."""
         result = _key(values)
         read = self._seen_in(statement)
         between = (_key(seen.values) for seen in read if not seen.name)
