@@ -1,4 +1,4 @@
-"""Where the server's log goes: to stderr until a client has said hello, then to the client."""
+"""Where the server's log goes: to stderr until a client has said hello, then to the client, which is told the warnings before that too."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from logging.handlers import MemoryHandler
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lsprotocol import types
 
 ROOT = logging.getLogger("shapelens")
+EARLY = 100  # warnings before a client has said hello, which it is told then
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -19,7 +21,10 @@ def log_to_stderr(level: str) -> None:
     """Start logging. What pygls says of each message is left out, as it holds whole files."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    early = MemoryHandler(EARLY, flushLevel=logging.CRITICAL + 1, flushOnClose=False)
+    early.setLevel(logging.WARNING)
     ROOT.addHandler(handler)
+    ROOT.addHandler(early)
     ROOT.propagate = False
     set_level(level)
     other = logging.getLogger()
@@ -37,9 +42,13 @@ def set_level(level: str) -> None:
 
 def log_to_client(send: Callable[[types.LogMessageParams], None]) -> None:
     """From now on ShapeLens's own log goes to the client. Must be called on the event loop."""
+    client = _ClientHandler(send, asyncio.get_running_loop())
     for handler in list(ROOT.handlers):
         ROOT.removeHandler(handler)
-    ROOT.addHandler(_ClientHandler(send, asyncio.get_running_loop()))
+        if isinstance(handler, MemoryHandler):
+            handler.setTarget(client)
+            handler.flush()
+    ROOT.addHandler(client)
 
 
 class _ClientHandler(logging.Handler):

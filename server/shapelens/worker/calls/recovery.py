@@ -13,8 +13,8 @@ import torch
 
 from ...protocol import Mismatch
 from ..meta import expected_shapes, op_cache
+from ..meta.linked_results import packed_anyway
 from ..meta.mode import OTHER_RANKS, FailedTorchCall, MetaMode, NotRecovered, is_unimplemented, made, needs_data
-from ..meta.shape_rules import packed_anyway
 from ..sandbox.exceptions import lacks_memory, traceback_of
 from ..torch_calls import changed_tensor
 from ..trace.frames import Frames
@@ -125,8 +125,6 @@ class Recovery:
                     self.meta.failure = FailedTorchCall(loss, _of_loss(module, args, kwargs), error)
                 found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
                 found.layer = module.__dict__.get(LAYER) if loss is None else None
-                if not found.suspects:  # What failed in it was given tensors of its own.
-                    found.suspects = suspects_of(list(tensors_in((args, kwargs))), self.calls.recorder, found.layer)
                 if self._is_followed and misused_layers.is_given_no_tensor(module, args, kwargs):
                     found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
                     found.message = "%s takes a tensor, and gets %s" % (type(module).__name__, misused_layers.words_for(args[0]))

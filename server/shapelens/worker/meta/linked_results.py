@@ -10,9 +10,11 @@ from typing import Any, Iterator, List, Sequence, Tuple
 
 import torch
 
+from ..unknown import unknown_sizes
 from .mode import META, made
 
 Tensor = torch.Tensor
+PADDED = "_shapelens_padded"  # an attribute of batch sizes: (longest, batch), where one of those is unknown
 
 
 class _State:
@@ -51,3 +53,11 @@ class _Linked(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         made_for = zip(ctx.given, ctx.needs_input_grad[2:])
         return (None, None, *[torch.empty(shape, dtype=dtype, device=META) if needed else None for (shape, dtype), needed in made_for])
+
+
+def packed_anyway(sequence: Any, lengths: Any, batch_first: bool = False) -> Any:
+    """What packing gives of so many sequences, of lengths that nobody knows."""
+    batch, longest = (sequence.shape[0], sequence.shape[1]) if batch_first else (sequence.shape[1], sequence.shape[0])
+    sizes = torch.full((1,), batch, dtype=torch.int64)
+    sizes.__dict__[PADDED] = longest, batch
+    return made_from([sequence], [(unknown_sizes.size(), *sequence.shape[2:])], sequence.dtype)[0], sizes

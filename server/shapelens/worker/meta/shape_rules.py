@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from ..unknown import unknown_sizes
 from . import eager_checks, op_cache
-from .linked_results import made_from
+from .linked_results import PADDED, made_from, packed_anyway
 from .mode import SPECIAL, Args, Kwargs, made, named, operation, together
 
 Tensor = torch.Tensor
@@ -91,9 +91,6 @@ def _grouped_mm(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     return product.repeat(repeats, 1, 1) if repeats else product
 
 
-PADDED = "_shapelens_padded"  # an attribute of batch sizes: (longest, batch), where one of those is unknown
-
-
 def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """(input, lengths, batch_first): known lengths say how many rows there are, and the batch sizes stay known."""
     sequence, lengths = args[:2]
@@ -112,14 +109,6 @@ def _pack(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             return func(sequence, lengths, *args[2:])
         rows, sizes = func(torch.zeros(*sequence.shape[:2], 1), lengths, *args[2:])
         return made_from([sequence], [(rows.shape[0], *sequence.shape[2:])], sequence.dtype)[0], sizes
-
-
-def packed_anyway(sequence: Any, lengths: Any, batch_first: bool = False) -> Any:
-    """What packing gives of so many sequences, of lengths that nobody knows."""
-    batch, longest = (sequence.shape[0], sequence.shape[1]) if batch_first else (sequence.shape[1], sequence.shape[0])
-    sizes = torch.full((1,), batch, dtype=torch.int64)
-    sizes.__dict__[PADDED] = longest, batch
-    return made_from([sequence], [(unknown_sizes.size(), *sequence.shape[2:])], sequence.dtype)[0], sizes
 
 
 def _pad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
