@@ -20,7 +20,7 @@ _EXPAND = re.compile(r"expanded size of the tensor \((-?\d+)\) must match the ex
 _SUBSCRIPT = re.compile(r"subscript (\w) has size (\d+) for operand (\d+) which does not broadcast with previously seen size (\d+)")
 # The functions that compare an input with a target. A call of a loss as a layer is told as one of the function.
 _FLOATS = ("float", "bfloat")
-_OF_CLASSES = ("cross_entropy", "nll_loss")
+OF_CLASSES = ("cross_entropy", "nll_loss")  # losses whose target holds the numbers of classes
 LOSSES = (
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "smooth_l1_loss",
     "huber_loss", "kl_div", "poisson_nll_loss", "gaussian_nll_loss", "soft_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
@@ -184,7 +184,7 @@ def _dtype(failed: Failed) -> str:
         of_floats = [number for number in differing if dtypes[0].startswith(_FLOATS) and dtypes[number].startswith(_FLOATS)]
         other = (of_floats or differing)[:1]
         for number in other:
-            named = f"{'the weight ' if number == 2 and failed.operation in _OF_CLASSES else ''}{failed.named(number)}"
+            named = f"{'the weight ' if number == 2 and failed.operation in OF_CLASSES else ''}{failed.named(number)}"
             needs = f"{failed.operation or 'this'} needs them to be the same"
             return f"{failed.named(0)} is {dtypes[0]} and {named} is {dtypes[number]}: {needs}"
     return ""

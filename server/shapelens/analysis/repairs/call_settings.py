@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from shapelens.analysis.explanations.operation_messages import OF_CLASSES
 from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, statement_at, tree_of
 from shapelens.analysis.layer_arguments import ARGUMENTS
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
-from shapelens.analysis.repairs.targets import OF_CLASSES
 from shapelens.protocol import Mismatch
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
-from shapelens.analysis.explanations.operation_messages import LOSSES, failed_at
+from shapelens.analysis.explanations.operation_messages import LOSSES, OF_CLASSES, failed_at
 from shapelens.analysis.explanations.related_places import reduction_argument
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
@@ -21,7 +21,6 @@ from shapelens.source.positions import Span
 
 Shape = Sequence[int | None]
 
-OF_CLASSES = ("cross_entropy", "nll_loss")  # losses whose target holds the numbers of classes
 COMPARISONS = ("eq", "ne", "__eq__", "__ne__")
 RECURRENT = ("RNN", "LSTM", "GRU")
 LONGEST_TITLE = 60
