@@ -95,9 +95,14 @@ class Durations:
         if report.when == "call" and seconds > MOST_SECONDS and name not in self.slow:
             self.too_slow[name] = seconds
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self.too_slow and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self.too_slow:
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            if self.config.cache is not None:  # `--last-failed` runs them again, alone.
+                failed = self.config.cache.get("cache/lastfailed", {})
+                self.config.cache.set("cache/lastfailed", {**failed, **dict.fromkeys(self.too_slow, True)})
         file = self.config.getoption("--durations-file")
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)

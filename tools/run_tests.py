@@ -6,9 +6,9 @@
 Stages stand in two lanes that run side by side: in the first one the tests of the server, spread over processes by pytest-xdist, and after
 them the flows in a real VS Code, which want the processors for themselves; in the second one what waits for registries and npm. The output
 of the first lane is shown as it comes, that of a stage of the second one when the stage has ended; test-output/STAGE.log keeps all of it.
-Every stage runs, also if another one fails. Tests that fail beside others run once more alone, and the output says how many passed then. A
-stage that ends badly without having counted a failure counts as one. The last lines are the twenty slowest tests and the counts: `N passed,
-N failed`.
+Every stage runs, also if another one fails. Tests that fail beside others, or take too long there, run once more alone, and the output says
+how many passed then. A stage that ends badly without having counted a failure counts as one. The last lines are the twenty slowest tests,
+what failed and why, and the counts: `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -105,6 +105,10 @@ NEEDS = {"packages": ["environment"], "flow": ["extension", "browser"], "editor"
 
 PASSED = (r"^=* ?.*?\b(\d+) passed", r"^(?:ℹ|#) pass (\d+)", r"^\s+(\d+) passing\b")
 FAILED = (r"^=* ?.*?\b(\d+) failed", r"^=* ?.*?\b(\d+) errors? in", r"^(?:ℹ|#) fail (\d+)", r"^\s+(\d+) failing\b")
+TOO_SLOW = "TOO SLOW "  # as tests/conftest.py begins such a line
+FAILURE = re.compile(rf"(FAILED|ERROR|E  |{TOO_SLOW}|\s*✖ |\s*not ok )")
+MOST_CHARACTERS = 300  # of a line that says what failed
+LAST_LINES = 20  # of a stage that failed without a test that did
 CLOSING = re.compile(r"=+ .* =+$|[ℹ#] (pass|fail) \d|\s+\d+ (passing|failing)\b|\d+ (passed|failed|errors?)\b.* in ")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 NODE_TEST = re.compile(r"^\s*[✔✖] (?P<title>.+) \((?P<milliseconds>[\d.]+)ms\)")
@@ -118,7 +122,14 @@ def counts(output: str) -> tuple[int, int]:
 
     lines = [line for line in COLOURS.sub("", output).splitlines() if not line.startswith(("PASSED", "FAILED", "ERROR", "SKIPPED"))]
     closing = [line for line in lines if CLOSING.match(line)]
-    return total(PASSED, closing), total(FAILED, closing)
+    too_slow = sum(line.startswith(TOO_SLOW) for line in lines)
+    return total(PASSED, closing) - too_slow, total(FAILED, closing) + too_slow
+
+
+def failures(output: str) -> list[str]:
+    """Returns the lines of `output` that name a test which failed, and those in which pytest says why."""
+    lines = COLOURS.sub("", output).splitlines()
+    return [line[:MOST_CHARACTERS] for line in lines if FAILURE.match(line)]
 
 
 @dataclass
@@ -130,6 +141,8 @@ class Result:
     seconds: float = 0.0
     durations: dict[str, float] = field(default_factory=dict)
     """Seconds by test."""
+    complaints: list[str] = field(default_factory=list)
+    """What the output says of the tests that failed."""
 
 
 class Stages:
@@ -180,15 +193,17 @@ class Stages:
         seconds = time.monotonic() - started
         text = "".join(output)
         passed, failed = counts(text)
+        last, complaints = text, failures(text)
         if failed and stage.again:
             show(f"── {name}: {failed} failed beside others; once more, alone\n")
             before, length = failed, len(output)
             code = _run_commands([stage.again], show)
-            failed = counts("".join(output[length:]))[1]
+            last = "".join(output[length:])
+            failed, complaints = counts(last)[1], failures(last)
             passed += before - failed
             show(f"── {name}: {before - failed} of {before} passed alone\n")
         if code and not failed:
-            failed = 1
+            failed, complaints = 1, complaints or last.splitlines()[-LAST_LINES:]
         show(f"── {name}: {'ok' if not failed else 'FAILED'} in {seconds:.0f} s\n")
         with self._printing:
             self._streaming = self._streaming and not streams
@@ -198,7 +213,7 @@ class Stages:
                 print("".join(self._kept_back), end="", flush=True)
                 self._kept_back.clear()
         (LOGS / f"{name}.log").write_text("".join(output), encoding="utf-8")
-        return Result(passed, failed, seconds, _durations_of(name, text))
+        return Result(passed, failed, seconds, _durations_of(name, text), complaints if failed else [])
 
 
 def _run_commands(commands: Sequence[Sequence[str]], show: Callable[[str], None]) -> int:
@@ -285,8 +300,9 @@ def main() -> int:
         + ", ".join(f"{name} {result.seconds:.0f} s" for name, result in results.items())
         + f"; together {time.monotonic() - started:.0f} s"
     )
-    if bad := [name for name, result in results.items() if result.failed]:
-        print(f"failed: {', '.join(f'{name} (test-output/{name}.log)' for name in bad)}")
+    for name, result in results.items():
+        if result.failed:
+            print(f"failed: {name} (test-output/{name}.log)", *result.complaints[-LAST_LINES:], sep="\n  ")
     passed, failed = (sum(getattr(result, count) for result in results.values()) for count in ("passed", "failed"))
     print(f"\n{passed} passed, {failed} failed", flush=True)
     return 1 if failed or not passed else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tools.import_graph import ROOT, affected_tests
-from tools.run_tests import ALL, BEFORE_A_COMMIT, STAGES, counts
+from tools.run_tests import ALL, BEFORE_A_COMMIT, STAGES, counts, failures
 
 
 def test_a_changed_module_runs_what_imports_it_and_what_starts_it() -> None:
@@ -55,10 +55,16 @@ def test_each_test_file_is_reached_by_some_module_of_the_server_or_stands_alone(
         ("  5 passing (3s)\n", (5, 0)),
         ("FAILED tests/x.py - 7 failed in it\n2 passed in 1.0s\n", (2, 0)),
         ("1 passed, 2 errors in 3.1s\n", (1, 2)),
+        ("TOO SLOW tests/x.py::test_a: 12 s of a processor's time\n3 passed in 14.1s\n", (2, 1)),
     ],
 )
 def test_closing_lines_are_counted(output: str, passed_failed: tuple[int, int]) -> None:
     assert counts(output) == passed_failed
+
+
+def test_the_last_lines_say_which_tests_failed_and_why() -> None:
+    output = "E       assert 1 == 2\n  def test_a(): ...\nFAILED tests/x.py::test_a - assert 1 == 2\nTOO SLOW tests/x.py::test_b: 12 s\n✖ a flow (3ms)\n"
+    assert failures(output) == [line for line in output.splitlines() if "def" not in line]
 
 
 def test_what_runs_before_a_commit_is_a_part_of_everything() -> None:

@@ -19,6 +19,7 @@ from .probing import apart
 RunAgain = Callable[["Sized", List[Any]], Optional[Evaluated]]
 
 LONGEST = 2.0  # seconds of the evaluation that is done once more
+TIMES, LEAST_SECONDS = 4.0, 0.5  # as long as that it may take, and so much longer
 MOST_POWER = 32  # of two, by which strides and poolings may divide a side
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 LEAST_PICTURE = 8  # pixels of a side that may have another size

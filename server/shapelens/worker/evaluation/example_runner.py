@@ -17,7 +17,7 @@ from ..calls.module_calls import shift
 from ..remarks.remarks import name_remarks
 from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
-from ..sandbox.limits import Interrupted
+from ..sandbox.limits import Interrupted, TooLong, within
 from ..sandbox.originals import time
 from ..trace import module_tree
 from ..trace.dim_names import Sizes, distinct, name_shape
@@ -27,8 +27,8 @@ from ..trace.recorder import SeenValues
 from ..trace.value_summary import value_of
 from ..unknown import unknown_sizes
 from ..unknown.conditions import LONGEST, ConditionPlace, branches, gave_up
+from .axis_run import LEAST_SECONDS, TIMES, Sized, add_remarks_of_axes, stated_batch_sizes
 from .axis_run import LONGEST as LONGEST_WITH_AXES
-from .axis_run import Sized, add_remarks_of_axes, stated_batch_sizes
 from .branch_exploration import explore
 from .early_findings import EarlyFindings
 from .evaluated import Evaluated, named_calls
@@ -279,11 +279,17 @@ class ExampleRunner:
             samples = [name for name in first if found.sizes[name] in stated or (not example.evidence and names_samples(name))]
             if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful:
                 mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
-                again = partial(self._probe_sized, found, mismatches)
+                again = partial(self._probe_sized, found, mismatches, LEAST_SECONDS + TIMES * example.seconds)
                 add_remarks_of_axes(found, self.frames, again, samples=samples, expression=example.expression)
 
-    def _probe_sized(self, found: Evaluated, mismatches: List[Any], sized: Sized, outputs: List[Any]) -> Optional[Evaluated]:
-        return self._probe(found, mismatches, sized.names, outputs, sized.resized)
+    def _probe_sized(
+        self, found: Evaluated, mismatches: List[Any], seconds: float, sized: Sized, outputs: List[Any]
+    ) -> Optional[Evaluated]:
+        try:
+            with within(seconds):  # A loop over the pixels of a larger picture takes many times as long.
+                return self._probe(found, mismatches, sized.names, outputs, sized.resized)
+        except TooLong:
+            return None
 
     def _probe(
         self, found: Evaluated, mismatches: List[Any], sizes: Sizes, outputs: Optional[List[Any]] = None, resized: Optional[Resized] = None
