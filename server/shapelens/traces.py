@@ -186,6 +186,7 @@ class Mismatch:
     remainder: str = ""  # of a loop over a loader: why its last batch, which fails alone, is smaller: "100 = 3·32 + 4"
     lacks_transpose: bool = False  # it fits once dims are permuted or added, as layers say their sizes: no other size mends it
     state: Optional[StateSeen] = None  # where a state does not fit a module
+    of_parameter: bool = field(default=False, compare=False)  # one of the tensors that clash is a parameter, or a view of one
     pinned: Optional[int] = None  # of a normalisation that what arrived went through: the size that its constructor says
     guessed: bool = False  # what was guessed of its example may be what is wrong, where the example shows other mismatches that are certain
     inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first

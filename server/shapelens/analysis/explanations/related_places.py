@@ -134,12 +134,17 @@ def construction_places(places: Places, mismatch: Mismatch) -> Iterable[Related]
 
     An operation in the `forward` of a module is as often wrong because of what its constructor was given.
     """
+    inside = [places.trace.layers[index] for index in mismatch.inside[:MOST_MAKERS]]
+    if mismatch.of_parameter:
+        yield from _built(places, inside[:1])
     if mismatch.span is not None:
         yield from _parameters_read(places, mismatch.span)
-    called = [places.trace.layers[index] for index in mismatch.inside[:MOST_MAKERS]]
-    for span in from_inside(mismatch)[: MOST_CALLERS + 1]:
-        called += _called_at(places, span)
-    for layer in {str(layer.span): layer for layer in called}.values():
+    called = [layer for span in from_inside(mismatch)[: MOST_CALLERS + 1] for layer in _called_at(places, span)]
+    yield from _built(places, [*inside, *called])
+
+
+def _built(places: Places, layers: Iterable[LayerSeen]) -> Iterable[Related]:
+    for layer in {str(layer.span): layer for layer in layers}.values():
         place = places.locate(layer.span)
         if place is not None:
             yield related_place(places, place, f"{layer_name(layer)} is built here")

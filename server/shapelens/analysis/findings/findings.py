@@ -268,19 +268,22 @@ def _operations(places: Places) -> list[Finding]:
         if here is None and mismatch.code == "definition":
             continue  # It is told in the file that it belongs to, when that one is open.
         place = here or places.of_example(mismatch.example)
-        if (place.span, mismatch.code) in found:
-            continue
-        if (cause := _cause(mismatch)) in causes:
-            continue
+        cause = _cause(mismatch)
+        is_known = (place.span, mismatch.code) in found or cause in causes
         causes |= {cause} if cause is not None else set()
+        if is_known:
+            continue
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
         callers = call_places(places, mismatch, span)
+        built = list(construction_places(places, mismatch))
         around = [
+            *(size_origins(places, mismatch) if mismatch.of_parameter else ()),
+            *(built if mismatch.of_parameter else ()),  # The parameter's sizes are said there, whoever calls.
             *callers[:1],
             *size_origins(places, mismatch),
             *unreduced_loss(places, mismatch),
-            *construction_places(places, mismatch),
+            *built,
             *suspected(places, mismatch),
             *example_call(places, mismatch),
             *callers[1:],
@@ -297,6 +300,8 @@ def _operations(places: Places) -> list[Finding]:
 
 def _cause(mismatch: Mismatch) -> object:
     """What tells the causes of mismatches at several places apart; None where that is the place itself."""
+    if mismatch.of_parameter and mismatch.inside:  # A module that is as wide as something else: each of its parameters is.
+        return mismatch.code, mismatch.example, mismatch.inside[0], str([origin.result for origin in mismatch.origins[:1]])
     nearest = mismatch.suspects[0] if mismatch.suspects and mismatch.code != "matmul" else None  # Each product has sizes of its own.
     if nearest is None or nearest.span is None or nearest.layer is not None or nearest.shape == nearest.result:
         return None

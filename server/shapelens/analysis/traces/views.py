@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 from shapelens.protocol import ExampleRun, Mismatch, Observation, Trace
 from shapelens.source.module import Module
@@ -111,12 +112,15 @@ def constructed(trace: Trace) -> set[str]:
 
 
 def classes_used(trace: Trace) -> set[str]:
-    """Returns the names of the classes that an example has called.
+    """Returns the names of the file's classes that an example has called. A class of the same name in another file is another class.
 
     After a mistake, those that it only constructed count too: the mistake may have kept it from calling them.
     """
     failed = {seen.example for seen in trace.mismatches}
-    return {layer.class_name for layer in trace.layers if layer.calls or layer.example in failed}
+    path = Path(trace.file)
+    module = path.parent.name if path.stem == "__init__" else path.stem
+    own = [layer for layer in trace.layers if {module, "__main__"} & {*layer.qualified_name.split(".")[:-1]} or not layer.qualified_name]
+    return {layer.class_name for layer in own if layer.calls or layer.example in failed}
 
 
 def classes_called(trace: Trace) -> set[str]:

@@ -6,7 +6,7 @@ import ast
 import re
 from traceback import walk_tb
 from types import FunctionType
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -152,6 +152,8 @@ def mismatch_of(
             found.inputs = [value_of(key_of(tensor)) for tensor in failure.arguments[:6]]
             _find_origins(found, failure, trail, calls.recorder)
     arguments = failure.arguments if failure is not None else given or tensors_of(traceback_of(error), frames.is_user_frame)
+    for tensor, dim in _indivisible(message, arguments) if failure is None else ():
+        found.origins += provenance.trace_back(tensor, dim, calls.recorder)
     found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
@@ -173,9 +175,20 @@ def _find_origins(found: Mismatch, failure: FailedTorchCall, trail: List[FileSpa
     else:
         for tensor, dim in _split_dim(found.message, tensors[:1]) or _dims_to_blame(code, tensors[:4]):
             found.origins += provenance.trace_back(tensor, dim, recorder)
+        found.of_parameter = any(map(provenance.is_of_parameter, tensors[:4]))
         if code in ("matmul", "broadcast"):
             rule = lacks_transpose if code == "matmul" else lacks_dims
             found.lacks_transpose = rule(tensors[:2], recorder)
+
+
+_INDIVISIBLE = re.compile(r"can't divide axis of length (\d+) in chunks of")  # einops
+
+
+def _indivisible(message: str, tensors: Sequence[torch.Tensor]) -> List[Tuple[torch.Tensor, int]]:
+    """The dim that einops could not take apart: of the first tensor that has one of that size, the innermost frame's first."""
+    found = _INDIVISIBLE.search(message)
+    sized = [(tensor, tuple(tensor.shape).index(int(found[1]))) for tensor in tensors if found and int(found[1]) in tuple(tensor.shape)]
+    return sized[:1]
 
 
 _SPLIT_DIM = re.compile(r"split_with_sizes expects .*dimension (-?\d+)")

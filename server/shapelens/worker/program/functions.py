@@ -3,7 +3,7 @@
 What tensors a function is given the search of examples finds out (worker/search); what else it is given `function_arguments` knows. A
 function is followed as the program is, so that a statement that fails ends alone; where nothing is found that fits, with arguments that
 nobody knows. It is called again with other settings where those lead into a branch of which nothing was seen. What is shown of it is no
-ground for an error.
+ground for an error, but for what a model that a function makes without arguments would fail at whatever it is given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ import re
 from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ...protocol import ExampleRun, Trace
+import torch
+
+from ...protocol import ExampleRun, Mismatch, Search, Trace
+from ..calls.module_calls import Mistake, mistake_of
 from ..evaluation.example_runner import ExampleRunner
 from ..rewrite.resilient import CHANCE
 from ..sandbox.clocks import WorkClock
@@ -24,6 +27,7 @@ from ..sandbox.limits import TooLong, within
 from ..search.code.settings_branches import branches_of_function
 from ..search.code.tensor_code import is_of_tensors
 from ..search.evidence import BuildPlan, InputShape
+from ..search.finder import Finder
 from ..search.inputs.forms import Form
 from ..search.inputs.input_search import InputSearch, last_of
 from ..search.text.annotations import input_shapes
@@ -44,6 +48,7 @@ MOST_CALLS = 10  # of one function that the examples of classes speak for
 MOST_SECONDS = 0.6  # for one function
 MORE_SECONDS = 2.0  # when the time is up, for functions that are called with what nobody knows: that needs no search
 MOST_SETTINGS = 8  # that are tried of one function
+MOST_OF_MODEL = 3.0  # seconds for the model that a function makes
 LONGEST_RUN = 1.0  # seconds that an example which was found may run
 # What a program is begun with, or what only builds: nothing of it is worth a search.
 _SKIPPED = ("parse_args", "get_args", "get_parser", "setup", "cleanup", "set_seed", "seed_everything")
@@ -115,9 +120,9 @@ class FunctionCalls:
         if self.is_whole(callee.name, callee.node, shown):
             return
         left = self.left
+        expression: Optional[str] = None
         # What was tried may ask for more memory than there is: that is no fault of the function.
         with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
-            expression: Optional[str] = None
             drawn: Optional[float] = None
             if left > 0 and callee.function is not None:
                 with contextlib.suppress(TooLong), within(min(left, self._most_seconds)):
@@ -130,6 +135,44 @@ class FunctionCalls:
                 self._show_other_settings(callee, expression)
             if found is not None:
                 self._show_other_branches(callee, expression or of_unknown(callee.text, callee.node))
+        if expression == "%s()" % callee.name and callee.cls is None:
+            with contextlib.suppress(TooLong, MemoryError), within(MOST_OF_MODEL * self._runner.run.patience):
+                self._call_model(callee.name, expression)
+
+    def _call_model(self, name: str, expression: str) -> None:
+        """Call the model that a function makes as its class is called, and tell of mistakes that no input avoids."""
+        if self.left <= 0:
+            return
+        runner = self._runner
+        trials = TrialRunner(runner, runner.names, min(self.left, MOST_OF_MODEL * runner.run.patience))
+        made = trials.whole(expression).result
+        given = next((each for each in self._examples if each.target == type(made).__qualname__), None)
+        if given is None or not isinstance(made, torch.nn.Module):
+            return
+        finder = Finder(trials, runner.names, runner.run.file, runner.run.text, Search(), lambda path: "")
+        plan = BuildPlan(expression, {}, "factory", expression)
+        found = finder.example_built_so(plan, given.target, type(made), ", ".join(given.arguments))
+        if not found.doubtful:
+            self._show(name, found.expression)
+        elif not trials.is_over:
+            certain = finder.mistakes(found)
+            if certain:
+                self._tell(name, found.expression, certain)
+
+    def _tell(self, name: str, expression: str, certain: Mapping[Mistake, Mismatch]) -> None:
+        """Evaluate an example past its mismatches, and add it to the trace with those that are certain."""
+        runner, calls = self._runner, self._runner.evaluation.watch_anew()
+        number, first = len(runner.trace.mismatches), len(runner.trace.layers)
+        found = runner.evaluate(ExampleRun(name, expression, evidence="factory", where="%s()" % name), goes_past=True)
+        runner.evaluation.watch_anew()
+        runner.trace.mismatches[number:] = [
+            each
+            for each in runner.trace.mismatches[number:]
+            if mistake_of(each, calls.spans, 0 if any(each is other for other in calls.mismatches) else first) in certain
+        ]
+        if found is not None:
+            runner.record(found)
+            runner.name_dims([found])
 
     def is_whole(self, name: str, node: Definition, shown: Set[str]) -> bool:
         """Whether nothing more is to be shown of a function."""

@@ -478,20 +478,25 @@ class Finder:
 
         Tensors keep their ranks, as the class is called alike whatever its settings are.
         """
-        expression = "%s(%s)" % (model, arguments)
+        found = self.example_built_so(BuildPlan(model), name, cls, arguments)
+        return None if found.doubtful else found.expression
+
+    def example_built_so(self, plan: BuildPlan, name: str, cls: type, arguments: str) -> FoundExample:
+        """The same; one that is doubtful where nothing fits."""
+        expression = "%s(%s)" % (plan.text(), arguments)
         trial = self.runner.whole(expression)
-        if trial.error is None:
-            return expression
-        other = runs_with_other_sizes(self.runner, expression, trial, keeps_constructor=True) if is_mismatch(trial) else None
+        other = expression if trial.error is None else None
+        if is_mismatch(trial):
+            other = runs_with_other_sizes(self.runner, expression, trial, keeps_constructor=True)
         if other is not None:
-            return other
-        search = self._by_evidence(name, cls, [WayToBuild(BuildPlan(model), None)], MOST_TRIES_AFTER_EDIT)
+            return FoundExample(name, other, plan.evidence, plan.where)
+        search = self._by_evidence(name, cls, [WayToBuild(plan, None)], MOST_TRIES_AFTER_EDIT)
         while True:
             try:
                 next(search)
             except StopIteration as end:
                 found: FoundExample = end.value
-                return None if found.doubtful else found.expression
+                return found
 
     def _built(self, plan: BuildPlan, cls: type) -> Iterator[Tuple[BuildPlan, Any]]:
         """The model that a construction gives; where it cannot be built, those of constructions that mend what failed."""

@@ -20,6 +20,7 @@ Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
 _LAYER_NORMS = (nn.LayerNorm, getattr(nn, "RMSNorm", nn.LayerNorm))  # RMSNorm came with torch 2.4.
 
+_VIEWS = frozenset(["expand", "repeat", "unsqueeze", "squeeze", "view", "reshape", "transpose", "permute", "flatten", "__getitem__", "to"])
 MOST_STEPS = 200  # back through a chain of operations
 MOST_ORIGINS = 5  # reported
 
@@ -185,6 +186,16 @@ def _normalised(module: Any, rank: int) -> Dict[int, int]:
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return {1: module.num_features}
     return {1: module.num_channels} if isinstance(module, nn.GroupNorm) else {}
+
+
+def is_of_parameter(tensor: Tensor) -> bool:
+    """True if a tensor is a parameter, or a view of what no operation of the run has made: the constructor says its sizes."""
+    node: Optional[Derivation] = tensor.__dict__.get(ORIGIN)
+    for _ in range(MOST_STEPS):
+        if node is None or node.operation not in _VIEWS or not node.parents:
+            break
+        node = node.parents[0][0]
+    return node is None
 
 
 def made_by(tensor: Tensor, recorder: Recorder) -> List[Origin]:

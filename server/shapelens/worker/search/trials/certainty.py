@@ -8,10 +8,11 @@ code does not admit that input.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from functools import partial
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
@@ -28,6 +29,7 @@ from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
+MOST_INPUTS = 3  # of which each may have another number of dims
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
 _DUPLICATE = "duplicate dims"
@@ -72,6 +74,7 @@ SAME_DIMS = frozenset(
 )
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _VIEWED = re.compile(r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)")
+_OF_CHECKS = ("AssertionError", "EinopsError")  # of what looks at the dims itself
 _UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolution wants a batch.
 
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
@@ -215,9 +218,10 @@ def _clashes(found: Mismatch) -> Clashes:
     if len(shapes) < 2 or len(shapes[0]) != len(shapes[1]):
         return {0: _clash(found)}
     told: Clashes = {}
+    counts_one = found.code == "cat" or found.message.startswith("output with shape")  # In place, a dim of 1 is not stretched.
     for back in range(1, len(shapes[0]) + 1):
         one, other = shapes[0][-back], shapes[1][-back]
-        if one and other and one != other and (found.code == "cat" or min(one, other) > 1):
+        if one and other and one != other and (counts_one or min(one, other) > 1):
             told[back] = (one, other)
     return told or {0: _clash(found)}
 
@@ -254,9 +258,9 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
     Of a layer it may where the constructor of another one, or of a normalisation, says the size that arrived, or where nothing else fails;
-    of an operation where layers say the sizes of both sides, or where nothing else fails. A dtype may be wrong where nothing else fails,
-    and what is no tensor is, if the code made it of some. What the constructor of a layer refuses, or an operation whatever it is given,
-    needs no input.
+    of an operation where layers or parameters say the sizes of both sides, or where nothing else fails. A dtype may be wrong where
+    nothing else fails, and what is no tensor is, if the code made it of some. What the constructor of a layer refuses, or an operation
+    whatever it is given, needs no input.
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
@@ -266,7 +270,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
         return _OF_ARGUMENTS.search(found.message) is None
     of_layers = [each for each in found.origins if each.argument]
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
-    if is_direct and (len(of_layers) > 1 if not found.argument else found.origins[0] is of_layers[0]):
+    if is_direct and (len(of_layers) > 1 or found.of_parameter if not found.argument else found.origins[0] is of_layers[0]):
         return True
     if found.pinned is not None or found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
         return True
@@ -292,9 +296,8 @@ def _is_of_rank(found: Mismatch) -> bool:
 
 def _may_hang_on_rank(found: Mismatch) -> bool:
     """Whether an input of another number of dims might avoid a mismatch, which asks for it, or comes through dims that were joined."""
-    return _is_of_rank(found) or (
-        bool(found.argument) and any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    )
+    is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
+    return _is_of_rank(found) or (bool(found.argument) and found.pinned is None and is_joined)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -354,7 +357,7 @@ def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatch
         return True
     is_first = mistake == next(iter(base))
     new = [each for key, each in other.items() if key not in base]
-    return any(_is_of_rank(each) or each.exception == "AssertionError" or (is_first and _UNBATCHED.match(each.message)) for each in new)
+    return any(_is_of_rank(each) or each.exception in _OF_CHECKS or (is_first and _UNBATCHED.match(each.message)) for each in new)
 
 
 def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
@@ -438,14 +441,18 @@ def _has_size(found: Mismatch, size: int) -> bool:
 
 
 def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with a tensor that has a dim more, or less, behind the first one; none of more than one input, of which each may have."""
+    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all."""
     begin = len(constructor_of(expression))
-    tensors = list(_TENSOR.finditer(expression, begin))
-    for match in tensors if len(tensors) == 1 else ():
-        dims = match[2].split(", ")
-        for other in ([dims[0], "5", *dims[1:]], [dims[0], *dims[2:]]):
-            if other != dims and dims != ["()"]:
-                yield expression[: match.start()] + "%s[%s]" % (match[1], ", ".join(other)) + expression[match.end() :]
+    tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
+    ways: List[Callable[[List[str]], List[str]]] = [lambda dims: [dims[0], "5", *dims[1:]], lambda dims: [dims[0], *dims[2:]]]
+    for way in ways if len(tensors) <= MOST_INPUTS else ():
+        for count in range(1, len(tensors) + 1):
+            for some in itertools.combinations(tensors, count):
+                other = expression
+                for match in reversed(some):
+                    other = other[: match.start(2)] + ", ".join(way(match[2].split(", "))) + other[match.end(2) :]
+                if other != expression:
+                    yield other
 
 
 def _other_dtypes(expression: str) -> Iterator[str]:
