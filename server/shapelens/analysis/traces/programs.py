@@ -143,12 +143,18 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
     failing = {(span.file, span.line) for seen in program.mismatches for span in seen.trail}  # What led there the program knows better.
     for number, (layer, call) in _contradicted(trace, program).items():
         run, line = trace.examples[number], layer.call_span
-        tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
-        is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
-        expression = with_tensors(run.expression, tensors) if is_plain and run.evidence != "inferred" else None
+        tensors = tensors_of(call)
+        expression = with_tensors(run.expression, tensors) if tensors is not None and run.evidence != "inferred" else None
         if expression is not None and line is not None and (line.file, line.line) not in failing:
             found.append(ExampleRun(run.target, expression, evidence="usage", where=_place(line, trace.file), call=line))
     return found
+
+
+def tensors_of(call: LayerCall) -> list[tuple[str, list[int]]] | None:
+    """The dtypes (as shorthands) and shapes of what a layer is called with; None where that is not tensors alone."""
+    tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
+    is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
+    return tensors if is_plain else None
 
 
 def _is_the_same(run: ExampleRun, layer: LayerSeen, file: str) -> bool:

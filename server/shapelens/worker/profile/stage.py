@@ -28,6 +28,7 @@ from ..trace.provenance import tensors_in
 from ..trace.value_summary import MODE, Key, value_of
 from . import mixed_precision
 from .allocations import AllocationRecorder, storages
+from .block_checkpoints import BlockCheckpoints
 from .checkpoint import compare
 from .fused_kernels import FusedKernels, fused
 from .steps import StepRecorder
@@ -49,6 +50,9 @@ class _Evaluation:
         self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls, places=places)
         self.allocations = AllocationRecorder(self.steps, request.device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
+        self.blocks = BlockCheckpoints() if request.checkpointed and training else None
+        if self.blocks is not None:
+            self.steps.calling = self.blocks.call
         self.memory = MemoryProfile()
         self.checkpoint: Optional[CheckpointSeen] = None
         # The storages whose bytes the memory has, in their order.
@@ -93,6 +97,8 @@ class _Evaluation:
 
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         """The first call of the model: what is there already is no activation."""
+        if self.blocks is not None:
+            self.blocks.find(module)
         if self.training:
             module.__dict__.setdefault(MODE, True)
         if self._has_begun or self.allocations is None:
@@ -233,6 +239,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
         training.run(code)
     found.dims = found.dims or training.dims
     found.training = training.memory
+    found.checkpointed = training.blocks.counts if training.blocks is not None else {}
     if runner.evaluation.calls.mismatches:
         training.memory.error = "an operation fails in it"  # What stands in for its result has no graph.
     if training.error is not None:
