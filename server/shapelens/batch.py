@@ -18,11 +18,9 @@ from types import TracebackType
 
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
-from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings, findings_of_real_runs, with_settings
-from shapelens.analysis.places import Places
-from shapelens.analysis.structure.device_fit import Lack, lack_of_memory
+from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings, findings_of_real_runs
+from shapelens.analysis.structure.device_fit import findings_of_memory
 from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_found, with_importing_program, with_program
-from shapelens.analysis.traces.trained import trained_models
 from shapelens.analysis.traces.views import (
     classes_used,
     only_found,
@@ -52,11 +50,8 @@ from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.runner.preload import ahead_of
 from shapelens.runner.worker_state import StartFailure
-from shapelens.source.autocast import autocast_of
 from shapelens.source.module import Module, SyntaxProblem, parse
 from shapelens.source.notebook_cells import NotebookCells, read_cells
-from shapelens.source.optimizers import optimizer_of
-from shapelens.source.positions import Span
 from shapelens.trace_numbering import merged
 
 LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
@@ -208,7 +203,8 @@ class Batch:
             known = {(each.code, each.span.start.line) for each in analysed.findings}
             analysed.findings += [each for each in await self.run_for_real(analysed) if (each.code, each.span.start.line) not in known]
         if memory and not analysed.module.errors:
-            analysed.findings += await self.without_room(analysed)
+            profile = partial(self.profile, analysed)
+            analysed.findings += await findings_of_memory(analysed.module, analysed.trace, analysed.settings, parsed_file, profile)
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed
@@ -346,17 +342,6 @@ class Batch:
                 return protocol.ModelProfile(error=finished.detail or finished.outcome)
             return found[-1].cut_short(finished.detail or finished.outcome)
         return protocol.ModelProfile(error=f"{file} cannot be read")
-
-    async def without_room(self, analysed: Analysed) -> list[Finding]:
-        """The training steps of a file that do not fit the memory of the device, one at each place. Raises Unavailable."""
-        limit, found = analysed.settings.device_memory, dict[Span, Lack]()
-        for model in trained_models(Places(analysed.module, analysed.trace, parsed_file)) if limit else ():
-            optimizer, autocast = optimizer_of(analysed.module.text) or "AdamW", autocast_of(analysed.module.text) or ""
-            lack = await lack_of_memory(model, limit, optimizer, autocast, partial(self.profile, analysed, model.run))
-            if lack is not None and (model.span not in found or lack.peak > found[model.span].peak):
-                found[model.span] = lack
-        told = (with_settings(analysed.module, each.finding(analysed.path), analysed.settings) for each in found.values())
-        return [finding for finding in told if finding is not None]
 
     async def run_for_real(self, analysed: Analysed, unsaved: Mapping[str, str] | None = None) -> list[Finding]:
         """What running the models of a file's examples for real tells. unsaved: texts of other files. Raises Unavailable."""

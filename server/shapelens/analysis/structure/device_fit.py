@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from shapelens.analysis.findings import codes
-from shapelens.analysis.findings.findings import Finding
+from shapelens.analysis.findings.findings import Finding, with_settings
+from shapelens.analysis.places import OtherModules, Places
 from shapelens.analysis.shapes import memory_text, plural
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.training_memory import accumulating_peak, training_memory
-from shapelens.analysis.traces.trained import TrainedModel
+from shapelens.analysis.traces.trained import TrainedModel, trained_models
+from shapelens.examples.settings import Settings
 from shapelens.profiles import MemoryProfile, ModelProfile, ProfileRequest
+from shapelens.source.autocast import autocast_of
+from shapelens.source.module import Module
+from shapelens.source.optimizers import optimizer_of
+from shapelens.source.positions import Span
+from shapelens.traces import ExampleRun, Trace
 
 OUT_OF_MEMORY = "out-of-memory"
 DEVICE = "cuda"
@@ -26,6 +34,7 @@ COPIES = 6  # of a parameter that a training step holds, at most
 _IN_EIGHT_BITS = {"Adam": "Adam8bit", "AdamW": "AdamW8bit", "Lion": "Lion8bit"}
 
 Profiler = Callable[[ProfileRequest], Awaitable[ModelProfile]]
+ExampleProfiler = Callable[[ExampleRun, ProfileRequest], Awaitable[ModelProfile]]
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,20 @@ class _Step:
     async def peak(self, size: int) -> int | None:
         memory = await self.memory(size)
         return training_memory(memory, self.optimizer, DEVICE).peak if memory is not None else None
+
+
+async def findings_of_memory(
+    module: Module, trace: Trace, settings: Settings, other_modules: OtherModules, profile: ExampleProfiler
+) -> list[Finding]:
+    """The training steps of a file that do not fit the memory of the device, one at each place; none where that is not known."""
+    limit, found = settings.device_memory, dict[Span, Lack]()
+    optimizer, autocast = optimizer_of(module.text) or "AdamW", autocast_of(module.text) or ""
+    for model in trained_models(Places(module, trace, other_modules)) if limit else ():
+        lack = await lack_of_memory(model, limit, optimizer, autocast, partial(profile, model.run))
+        if lack is not None and (model.span not in found or lack.peak > found[model.span].peak):
+            found[model.span] = lack
+    told = (with_settings(module, each.finding(trace.file), settings) for each in found.values())
+    return [finding for finding in told if finding is not None]
 
 
 async def lack_of_memory(model: TrainedModel, limit: int, optimizer: str, autocast: str, profile: Profiler) -> Lack | None:
