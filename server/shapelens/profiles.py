@@ -22,6 +22,7 @@ class ProfileRequest:
     device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     memory_only: bool = False  # only how much memory a training step takes, with these sizes
+    loss: str = ""  # what training goes back from, where the model gives one tensor: "cross_entropy"; "" for the sum of what it gives
     checkpointed: bool = False  # whether each repeated block of the model is under `torch.utils.checkpoint`
     checkpoint: str = ""  # only how the model's state goes with this file of weights, by absolute path
     path: str = ""  # in the model, of the module that it is compared with; "" for the model itself

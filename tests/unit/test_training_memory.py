@@ -10,7 +10,7 @@ from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.training_memory import accumulating_peak, inference_memory, optimizer_states, training_memory
 from shapelens.profiles import Allocation, MemoryProfile
 from shapelens.source.autocast import autocast_of
-from shapelens.source.batch_sizes import batch_sizes, is_plain_training
+from shapelens.source.batch_sizes import batch_sizes, is_plain_training, loss_of
 from shapelens.source.optimizers import optimizer_of
 
 # One layer of 1000 × 10 numbers: an input, what it makes, and in backward the gradients of both.
@@ -181,3 +181,10 @@ PLAIN = "opt = torch.optim.Adam(model.parameters())\nfor x in loader:\n    model
 )
 def test_a_training_is_plain_where_a_step_of_its_model_says_all(text: str, is_plain: bool) -> None:
     assert is_plain_training(text) is is_plain
+
+
+def test_the_loss_of_a_program_is_the_one_outside_of_its_models() -> None:
+    inside = "class Net(nn.Module):\n    def forward(self, x, y):\n        return F.cross_entropy(self.fc(x), y)\n"
+    assert loss_of(f"{inside}{PLAIN}") == ""
+    assert loss_of(f"{inside}criterion = nn.CrossEntropyLoss()\n{PLAIN}") == "cross_entropy"
+    assert loss_of("# cross_entropy\nloss = F.mse_loss(x, y)") == ""

@@ -338,6 +338,38 @@ async def test_what_a_checkpoint_computes_again_lies_where_it_did(tmp_path: Path
     assert found.training is not None and (found.error, found.training.error) == (None, "")
 
 
+LOSSES = """
+import torch.nn.functional as F
+from torch import nn
+
+class Outside(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(64, 8192)
+
+    def forward(self, x):
+        return self.head(x)
+
+class Inside(Outside):
+    def forward(self, x):
+        scores = self.head(x)
+        return F.cross_entropy(scores.flatten(0, 1), x.new_zeros(x.shape[:2]).long().flatten())
+"""
+
+
+@pytest.mark.parametrize("autocast", ["", "bfloat16"])
+async def test_a_loss_behind_the_model_is_counted_as_one_inside_of_it(tmp_path: Path, autocast: str) -> None:
+    asked: dict[str, Any] = {"memory_only": True, "autocast": autocast}
+    peaks = []
+    for cls, loss in (("Outside", "cross_entropy"), ("Inside", ""), ("Inside", "cross_entropy"), ("Outside", "")):
+        _, found = await _profiled(tmp_path, LOSSES, cls, f"{cls}()(f32[B:32, 16, 64])", loss=loss, **asked)
+        assert found.training is not None and not found.training.error
+        peaks.append(training_memory(found.training).peak)
+    outside, inside, inside_with_loss, without = peaks
+    assert inside_with_loss == inside == pytest.approx(outside, rel=0.01)
+    assert without < 0.6 * outside
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

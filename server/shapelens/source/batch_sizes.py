@@ -20,6 +20,7 @@ _OTHERWISE = re.compile(
     r"\w*freeze\w*|\w*(?:grad|gradient|activation)_checkpointing\w*|checkpoint_wrapper|enable_checkpointing|load_in_\dbit)\b",
     re.IGNORECASE,
 )
+_CROSS_ENTROPY = re.compile(r"\b(?:cross_entropy|CrossEntropyLoss)\b")
 _PRECISION = re.compile(r"\b(autocast|amp|mixed_precision|precision|fp16|bf16|Accelerator)\b")
 
 
@@ -57,6 +58,11 @@ def is_plain_training(text: str) -> bool:
     tree = program_of(text)
     calls = {last_name(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return "backward" in calls and (autocast_of(text) is not None or not _PRECISION.search(_code(text)))
+
+
+def loss_of(text: str) -> str:
+    """The loss that a program computes outside of its models, where that keeps what counts: "cross_entropy", or ""."""
+    return "cross_entropy" if _CROSS_ENTROPY.search(_code(text)) else ""
 
 
 def _named(node: ast.AST) -> list[tuple[str, ast.expr]]:

@@ -92,7 +92,9 @@ class _Step:
     async def profile(self, size: int, *, autocast: str | None = None, checkpointed: bool = False) -> ModelProfile:
         key = size, autocast or self.autocast, checkpointed
         if key not in self._known:
-            request = ProfileRequest({self._model.dim: size}, DEVICE, key[1], memory_only=True, checkpointed=checkpointed)
+            request = ProfileRequest(
+                {self._model.dim: size}, DEVICE, key[1], memory_only=True, loss=self._model.loss, checkpointed=checkpointed
+            )
             self._known[key] = await self._profile(request)
         return self._known[key]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapelens.analysis.places import Places
 from shapelens.analysis.traces.programs import tensors_of
 from shapelens.examples.expression import is_shorthand, syntax_tree, with_tensors
 from shapelens.protocol import ExampleRun
-from shapelens.source.batch_sizes import BatchSize, batch_sizes, is_plain_training
+from shapelens.source.batch_sizes import BatchSize, batch_sizes, is_plain_training, loss_of
 from shapelens.source.positions import Span
 from shapelens.stated.syntax_trees import expression_of
 from shapelens.traces import PROGRAM, FileSpan, LayerCall, LayerSeen, Value
@@ -32,12 +32,16 @@ class TrainedModel:
     span: Span
     written: str = ""
     bytes: int | None = None
+    loss: str = ""  # what follows it, as a profile takes it
 
 
 def trained_models(places: Places) -> list[TrainedModel]:
     """Those of examples that somebody gave, and those that the file trains as a program."""
     found = [each for number, run in enumerate(places.trace.examples) if (each := _given(places, number, run)) is not None]
-    return found + (list(_of_program(places)) if is_plain_training(places.module.text) else [])
+    trained = list(_of_program(places)) if is_plain_training(places.module.text) else []
+    if len(trained) == 1:  # Else the loss may be one of another model.
+        trained = [replace(trained[0], loss=loss_of(places.module.text))]
+    return found + trained
 
 
 def _given(places: Places, number: int, run: ExampleRun) -> TrainedModel | None:

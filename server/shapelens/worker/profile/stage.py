@@ -80,6 +80,8 @@ class _Evaluation:
                 stack.enter_context(mixed_precision.respected(self._request.device))
                 with under(_DTYPES.get(self._request.autocast)):
                     evaluate(code, names, self.sizes, self.dims)
+                    if self.training and self._request.loss:
+                        self._add_loss()
                 if self._request.checkpoint:
                     self.checkpoint = self._compared()
                 if self.training:
@@ -151,6 +153,15 @@ class _Evaluation:
     def _is_new(self, tensor: Any) -> bool:
         assert self.allocations is not None
         return self.allocations.exclude(tensor)
+
+    def _add_loss(self) -> None:
+        """The cross entropy of the one tensor that the model gives: what it keeps for backward is of that size, along whichever dim."""
+        with _plainly():
+            results = [tensor for tensor in tensors_in(self.steps.results, MOST_TENSORS) if tensor.requires_grad]
+            if len(results) == 1 and results[0].dim() > 1 and results[0].is_floating_point():
+                scores = results[0].flatten(0, -2)
+                target = torch.zeros(scores.shape[0], dtype=torch.long, device=scores.device)
+                self.steps.results[:] = [torch.nn.functional.cross_entropy(scores, target)]
 
     def _go_back(self) -> None:
         """Backward from all that the model gave, as if the loss were its sum."""
