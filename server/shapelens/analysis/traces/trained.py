@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shapelens.analysis.places import Places
-from shapelens.analysis.traces.programs import tensors_of
+from shapelens.analysis.traces.programs import is_trained, tensors_of
 from shapelens.examples.expression import is_shorthand, syntax_tree, with_tensors
 from shapelens.protocol import ExampleRun
 from shapelens.source.batch_sizes import BatchSize, batch_sizes, is_plain_training, loss_of
 from shapelens.source.positions import Span
 from shapelens.stated.syntax_trees import expression_of
-from shapelens.traces import PROGRAM, FileSpan, LayerCall, LayerSeen, Value
+from shapelens.traces import PROGRAM, FileSpan, LayerCall, LayerSeen
 
 BATCH = "B"
 
@@ -59,23 +59,12 @@ def _of_program(places: Places) -> Iterator[TrainedModel]:
     failed = {seen.example for seen in trace.mismatches}
     own = {number for number, run in enumerate(trace.examples) if run.evidence == PROGRAM and run.file in ("", trace.file)} - failed
     for layer in trace.layers:
-        calls = [call for call in layer.calls if _is_trained(call)]
+        calls = [call for call in layer.calls if is_trained(call)]
         if layer.example not in own or layer.path or not layer.parameter_count or not calls:
             continue
         model = _model(places, layer, max(calls, key=_size), written)
         if model is not None:
             yield model
-
-
-def _is_trained(call: LayerCall) -> bool:
-    return any(value.requires_grad for value in _tensors(call.output))
-
-
-def _tensors(value: Value) -> Iterator[Value]:
-    if value.shape is not None:
-        yield value
-    for item in value.items or ():
-        yield from _tensors(item)
 
 
 def _size(call: LayerCall) -> int:
