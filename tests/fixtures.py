@@ -102,7 +102,7 @@ async def check(batch: Batch, name: str, update: bool = False, *, fixes: bool = 
     if shown != path and not shown.exists():
         shown = shown.with_suffix(SUFFIX)
     content = shown.read_bytes().decode() if shown != path else text
-    said = await batch.analyse(shown, content, fixes=fixes, deep=path.relative_to(FOLDER).parts[0] == DEEP)
+    said = await batch.analyse(shown, content, fixes=fixes, deep=path.relative_to(FOLDER).parts[0] == DEEP, memory=True)
     assert said.source == text, f"{shown.name} is not {path.name} without its comments"
     old, new = path.read_bytes().decode(), annotated(text, expected, said, fixes=fixes)
     if update and old != new:

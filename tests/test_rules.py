@@ -17,7 +17,7 @@ from shapelens.report.rules import IMPORTS, rules
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def batch(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Batch]:
     folder = tmp_path_factory.mktemp("rules")
-    (folder / "pyproject.toml").write_text("[tool.shapelens]\ndeadline = 3\n")
+    (folder / "pyproject.toml").write_text('[tool.shapelens]\ndeadline = 3\ndevice-memory = "16 GB"\n')
     async with Batch(sys.executable, root=folder) as batch:
         yield batch
 
@@ -27,7 +27,7 @@ async def findings_of(batch: Batch, example: str, *, deep: bool) -> list[tuple[s
     text = f"{IMPORTS}\n{example}"
     file = Path(batch.root, "example.py")
     file.write_text(text, encoding="utf-8")
-    return [(finding.code, finding.severity) for finding in (await batch.analyse(file, text, fixes=False, deep=deep)).findings]
+    return [(finding.code, finding.severity) for finding in (await batch.analyse(file, text, fixes=False, deep=deep, memory=True)).findings]
 
 
 def test_each_code_has_a_rule() -> None:

@@ -12,12 +12,14 @@ import time
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from shapelens import protocol
 from shapelens.analysis.display.hints import Hint, hints
 from shapelens.analysis.findings.findings import Finding, example_problems, failure, findings, findings_of_real_runs
+from shapelens.analysis.structure.device_fit import findings_of_memory
 from shapelens.analysis.traces.programs import examples_of_program, guessed_classes, with_found, with_importing_program, with_program
 from shapelens.analysis.traces.views import (
     classes_used,
@@ -178,6 +180,7 @@ class Batch:
         before: Analysed | None = None,
         patient: bool = True,
         deep: bool = False,
+        memory: bool = False,
     ) -> Analysed:
         """Hints and findings of one text. `examples` replace all others; `only` keeps those of one class. Raises Unavailable.
 
@@ -188,6 +191,7 @@ class Batch:
         `before`: the file as it was before an edit, whose examples stay, as in an editor.
         `patient`: False where somebody waits: the search and the program may take no longer than in an editor.
         `deep`: models are run for real besides, which tells what depends on what.
+        `memory`: training steps that do not fit the memory of the device are findings, where the settings say that.
         """
         self._read, self._complete, self._hurried = set(), True, False
         self._seconds = PATIENT_SECONDS if patient else PROGRAM_SECONDS
@@ -198,6 +202,9 @@ class Batch:
         if deep and not analysed.module.errors:
             known = {(each.code, each.span.start.line) for each in analysed.findings}
             analysed.findings += [each for each in await self.run_for_real(analysed) if (each.code, each.span.start.line) not in known]
+        if memory and not analysed.module.errors:
+            profile = partial(self.profile, analysed)
+            analysed.findings += await findings_of_memory(analysed.module, analysed.trace, analysed.settings, parsed_file, profile)
         analysed.findings.sort(key=lambda finding: finding.span.start)
         analysed.read, analysed.complete, analysed.hurried = self._read, self._complete, self._hurried
         return analysed

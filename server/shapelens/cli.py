@@ -218,7 +218,7 @@ def summary(
         list[str] | None, typer.Option("--dim", metavar="NAME=SIZE", help="The size of a named dim; may be repeated.", show_default=False)
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Say the largest batch that fits it: 24GB.", show_default=False)
+        str | None, typer.Option("--memory", metavar="SIZE", help="Say the largest batch that fits it: 24GB, RTX 4090.", show_default=False)
     ] = None,
     of: Annotated[str, typer.Option("--of", metavar="NAME", help="With --memory: the dim to look for, if not B.")] = "B",
     checkpoint: Annotated[
@@ -252,7 +252,18 @@ def summary(
 
     chosen = autocast and autocast.value
     wanted = Wanted(file, example or [], interpreter, _sizes(dim, batch), optimizer, device.value, chosen, allow or [], checkpoint)
-    _run(lambda: beside.checkpoint(wanted) if checkpoint is not None else command.summary(wanted, memory, of, depth, amounts.value))
+    limit = _memory(memory)
+    _run(lambda: beside.checkpoint(wanted) if checkpoint is not None else command.summary(wanted, limit, of, depth, amounts.value))
+
+
+def _memory(given: str | None) -> int | None:
+    """The bytes of `24GB` or `RTX 4090`."""
+    from shapelens.examples.device_memory import UnknownDevice, device_memory
+
+    try:
+        return device_memory(given) if given is not None else None
+    except UnknownDevice as why:
+        _refuse(f"--memory {why}")
 
 
 def _codes(option: str, given: list[str] | None) -> list[str]:
@@ -300,6 +311,15 @@ def check(
         typer.Option("--since", metavar="REF", help="As --changed, compared with this commit rather than the last.", show_default=False),
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Run small models for real besides, and say what depends on what.")] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory",
+            metavar="SIZE",
+            help="Of your device, 24GB or RTX 4090: warn of training steps that do not fit it. Default: the setting.",
+            show_default=False,
+        ),
+    ] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes, which were tried before, and say which.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Print the fixes as a diff.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Check again what changes, until interrupted.")] = False,
@@ -357,6 +377,7 @@ def check(
         update_baseline=update_baseline,
         prune=prune,
         allow=allow or [],
+        memory=_memory(memory),
         narrowed=Settings(
             select=_codes("--select", select),
             ignore=_codes("--ignore", ignore),

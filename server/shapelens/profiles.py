@@ -22,6 +22,8 @@ class ProfileRequest:
     device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
     autocast: str = ""  # what the model is called under: "bfloat16" | "float16" | "" for none
     memory_only: bool = False  # only how much memory a training step takes, with these sizes
+    loss: str = ""  # what training goes back from, where the model gives one tensor: "cross_entropy"; "" for the sum of what it gives
+    checkpointed: bool = False  # whether each repeated block of the model is under `torch.utils.checkpoint`
     checkpoint: str = ""  # only how the model's state goes with this file of weights, by absolute path
     path: str = ""  # in the model, of the module that it is compared with; "" for the model itself
 
@@ -120,6 +122,7 @@ class ModelProfile:
     inference: Optional[MemoryProfile] = None
     training: Optional[MemoryProfile] = None
     checkpoint: Optional[CheckpointSeen] = None
+    checkpointed: Dict[str, int] = field(default_factory=dict)  # how many blocks were under a checkpoint that was asked for, by class
     uncounted: List[str] = field(default_factory=list)  # what the numbers leave out: "custom kernel foo"
     error: Optional[str] = None  # why the example did not run to its end
     is_complete: bool = True  # False: the training step is still to come, in a profile that takes this one's place

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from shapelens.examples.settings import Settings
 from shapelens.runner.allowed_interpreters import AllowedInterpreters, ChosenInterpreter
@@ -29,19 +30,19 @@ class ProjectScope:
     What stands above that may be anybody's.
     """
 
-    def __init__(self, named: Iterable[Path] = (), allow: Sequence[str] = ()) -> None:
-        """named: folders that the user has named; allow: what user code may do, as the user has said."""
+    def __init__(self, named: Iterable[Path] = (), allow: Sequence[str] = (), memory: int | None = None) -> None:
+        """named: folders that the user has named; allow: what user code may do, as the user has said; memory: of the device, in bytes."""
         self._folders = [Path.cwd(), *(_absolute(path) for path in named if path.is_dir())]
         self._tops: dict[Path, Path] = {}
         self._settings: dict[Path, Settings] = {}
         self._allowed = AllowedInterpreters()
-        self._allow = list(allow)
+        self._said: dict[str, Any] = {"allow": list(allow)} | ({"device_memory": memory} if memory is not None else {})
 
     def settings(self, folder: Path) -> Settings:
         """The settings for the files of a folder."""
         folder = _absolute(folder)
         if folder not in self._settings:
-            self._settings[folder] = replace(Settings.from_pyproject(str(folder), str(self._top(folder))), allow=self._allow)
+            self._settings[folder] = replace(Settings.from_pyproject(str(folder), str(self._top(folder))), **self._said)
         return self._settings[folder]
 
     def project_root(self, path: Path) -> Path:

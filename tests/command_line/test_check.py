@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -298,3 +299,41 @@ def test_check_runs_models_for_real_where_it_is_asked_to(tmp_path: Path) -> None
     (tmp_path / "net.py").write_text(text.format(100_000_000))
     done = run("check", "--deep", "net.py", cwd=tmp_path)
     assert done.stderr == "shapelens: not run for real: net.py: Net: it has 400 million parameters, more than 200 million\n"
+
+
+TRAINING = """\
+import torch
+from torch import nn
+
+batch_size = 4096
+model = nn.Sequential(nn.Linear(1024, 8192), nn.ReLU(), nn.Linear(8192, 1024))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(1000):
+    optimizer.zero_grad()
+    model(torch.zeros(batch_size, 1024)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_check_says_what_does_not_fit_the_device(tmp_path: Path) -> None:
+    """At the batch size, by the option or the setting; nothing where no memory is known. One more than fits is too much."""
+    (tmp_path / "train.py").write_text(TRAINING)
+    assert run("check", "train.py", cwd=tmp_path).stdout == "1 file checked: nothing is wrong\n"
+    assert run("check", "train.py", "--memory", "T4", cwd=tmp_path).stdout == "1 file checked: nothing is wrong\n"
+    found = run("check", "train.py", "--memory", "256 MiB", cwd=tmp_path)
+    assert (
+        found.returncode == 0
+        and "train.py:4:14: warning out-of-memory: a training step of Sequential with batch_size = 4096" in found.stdout
+    )
+    said = re.search(r"more than the 0\.25 GB of the device: up to (\d+) fit, or (\d+) × (\d+) with gradients accumulated", found.stdout)
+    assert said is not None, found.stdout
+    largest, times, smaller = map(int, said.groups())
+    assert smaller <= largest < 4096 == times * smaller
+    for size, is_said in ((largest, False), (largest + 1, True)):
+        (tmp_path / "train.py").write_text(TRAINING.replace("4096", str(size)))
+        assert ("out-of-memory" in run("check", "train.py", "--memory", "256 MiB", cwd=tmp_path).stdout) is is_said
+    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "pyproject.toml").write_text('[tool.shapelens]\ndevice-memory = "256 MB"\n')
+    assert run("check", "train.py", cwd=tmp_path).stdout == found.stdout
+    (tmp_path / "train.py").write_text(TRAINING.replace("4096\n", "4096  # shapelens: ignore[out-of-memory]\n", 1))
+    assert run("check", "train.py", cwd=tmp_path).stdout == "1 file checked: nothing is wrong\n"

@@ -31,6 +31,14 @@ REFUSALS = {
         "the example has no dim B; it has none with a name",
     ),
     "no such dim to fit": (["summary", "mlp.py", "--memory", "1GB", "--of", "H"], "--of H: the example has no dim H; it has B, T"),
+    "no such device": (
+        ["check", "model.py", "--memory", "RTX 4091"],
+        "--memory RTX 4091 is no memory like 24 GB or 800 MB, and no device that is known (did you mean RTX 4090?): T4, ",
+    ),
+    "a device of several memories": (
+        ["summary", "mlp.py", "--memory", "a100"],
+        "--memory a100 comes with several memories: A100 40GB or A100 80GB",
+    ),
     "no such folder for the doctor": (["doctor", "nothing"], "nothing: no such folder"),
 }
 

@@ -214,6 +214,20 @@ async def test_a_model_that_goes_another_way_with_large_sizes_has_no_formula(edi
     assert (await ask(80, memory="B"))["memory"]["training"] == (await ask(80))["model"]["memory"]["training"]
 
 
+TRAINING = """
+import torch
+from torch import nn
+
+batch_size = 4096
+model = nn.Sequential(nn.Linear(1024, 8192), nn.ReLU(), nn.Linear(8192, 1024))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(1000):
+    optimizer.zero_grad()
+    model(torch.zeros(batch_size, 1024)).square().mean().backward()
+    optimizer.step()
+"""
+
+
 async def test_a_class_says_what_fits_the_device(editor: Editor) -> None:
     """The lens where the settings name the memory of a device, also after an edit; without it, the hover alone says the memory."""
     uri = editor.open("fits.py", NET)
@@ -231,6 +245,30 @@ async def test_a_class_says_what_fits_the_device(editor: Editor) -> None:
         assert 100 < int(small) < int(large)
     finally:
         editor.configure({})
+
+
+async def test_a_step_that_does_not_fit_the_device_is_a_warning(editor: Editor) -> None:
+    """At the batch size of a program, and again after an edit; gone with the memory."""
+    uri = editor.open("training.py", TRAINING)
+
+    async def warnings() -> list[tuple[int, str]]:
+        await editor.idle()
+        found = editor.published[uri].diagnostics if uri in editor.published else []
+        return [(each.range.start.line, each.message) for each in found if each.code == "out-of-memory"]
+
+    assert await warnings() == []
+    try:
+        editor.configure({"deviceMemory": "256 MB"})
+        ((line, message),) = await editor.when(warnings, bool)
+        assert line == 4 and "batch_size = 4096" in message and "0.25 GB of the device: up to 1637 fit" in message
+        editor.replace(uri, "batch_size = 4096", "batch_size = 1637")
+        await editor.when(warnings, lambda found: not found)
+        editor.replace(uri, "batch_size = 1637", "batch_size = 1638")
+        ((_, message),) = await editor.when(warnings, bool)
+        assert "batch_size = 1638" in message
+    finally:
+        editor.configure({})
+    await editor.when(warnings, lambda found: not found)
 
 
 LARGE = """

@@ -16,7 +16,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     for section in MANIFEST["contributes"]["configuration"]
     for name, schema in section["properties"].items()
 }
-JSON_TYPES = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object"}
+JSON_TYPES = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object", "memory": ["number", "string"]}
 
 
 def test_the_same_names() -> None:

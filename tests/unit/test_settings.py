@@ -87,6 +87,8 @@ def test_every_setting_of_a_project(tmp_path: Path) -> None:
         ("[tool.shapelens]\nfindings.severity = {cat = 'loud'}", "findings.severity must be a table"),
         ("[tool.shapelens]\nlints = {unused = false}", "lints must be a table of true or false for any of outer-product"),
         ("[tool.shapelens]\nlints = {unused-layer = 'off'}", "lints must be a table"),
+        ("[tool.shapelens]\ndevice-memory = 'much'", "device-memory must be an amount like 24 GB, or one of T4, "),
+        (f"[tool.shapelens]\ndevice-memory = -{10**400}", "device-memory must be an amount like 24 GB"),
         ("[tool.shapelens]\nmemoryLimit = 3", "there is no setting memoryLimit"),
         ("[tool.shapelens]\nhints.layer = true", "there is no setting hints.layer"),
         ("[tool]\nshapelens = 3", "must be a table"),
@@ -97,6 +99,12 @@ def test_what_is_wrong_is_said_and_the_default_holds(tmp_path: Path, text: str, 
     found = Settings.from_pyproject(written(tmp_path, text), str(tmp_path))
     assert len(found.problems) == 1 and problem in found.problems[0] and "pyproject.toml" in found.problems[0]
     assert dataclasses.replace(found, problems=[], folder="", examples_from="settings") == Settings()
+
+
+@pytest.mark.parametrize(("value", "size"), [("24", 24), ("0.5", 0.5), ("'24 GB'", 24), ("'rtx 4090'", 24), ("0", 0)])
+def test_the_memory_of_a_device_is_an_amount_or_its_name(tmp_path: Path, value: str, size: float) -> None:
+    found = Settings.from_pyproject(written(tmp_path, f"[tool.shapelens]\ndevice-memory = {value}"), str(tmp_path))
+    assert (found.device_memory, found.problems) == (size * (1 << 30), [])
 
 
 def test_values_beyond_all_measure_are_cut_and_said(tmp_path: Path) -> None:
@@ -206,7 +214,7 @@ def test_the_extension_offers_these_settings_with_these_defaults() -> None:
     configuration = package["contributes"]["configuration"]
     sections = configuration if isinstance(configuration, list) else [configuration]
     offered = {name: item for section in sections for name, item in section["properties"].items()}
-    types = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object"}
+    types = {"string[]": "array", "string-map": "object", "switches": "object", "examples": "object", "memory": ["number", "string"]}
     assert {name: (item["type"], item["default"]) for name, item in offered.items()} == {
         f"shapelens.{setting.name}": (types.get(setting.type, setting.type), setting.default) for setting in SETTINGS
     }

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from shapelens.analysis.structure.largest_size import largest_size
-from shapelens.analysis.structure.training_memory import inference_memory, optimizer_states, training_memory
+from shapelens.analysis.structure.training_memory import accumulating_peak, inference_memory, optimizer_states, training_memory
 from shapelens.profiles import Allocation, MemoryProfile
 from shapelens.source.autocast import autocast_of
+from shapelens.source.batch_sizes import batch_sizes, is_plain_training, loss_of
 from shapelens.source.optimizers import optimizer_of
 
 # One layer of 1000 × 10 numbers: an input, what it makes, and in backward the gradients of both.
@@ -36,6 +37,12 @@ def test_the_peak_is_the_largest_sum_of_what_lives_at_once() -> None:
     assert found.after_forward == 40100 + 4400
     assert (found.peak, found.peak_phase, found.peak_step) == (40100 + 400 + 4000 + 40000, "backward", 0)
     assert inference_memory(replace(STEP, allocations=STEP.allocations[:3]), "cpu").peak == 40100 + 7400
+
+
+def test_gradients_that_are_added_up_are_there_all_the_time() -> None:
+    """Those of the batches before, beside a new one while that is computed."""
+    assert accumulating_peak(STEP, "SGD", "cpu") == 40100 + 40000 + 400 + 4000 + 40000
+    assert accumulating_peak(STEP, "Adam", "cpu") == 40100 + 80004 + 40000 + 400 + 80000  # The optimizer's step is more.
 
 
 def test_a_cuda_device_allocates_blocks_of_512_bytes() -> None:
@@ -124,3 +131,60 @@ def test_the_optimizer_that_a_text_names(text: str, optimizer: str | None) -> No
 )
 def test_the_autocast_that_a_text_names(text: str, dtype: str | None) -> None:
     assert autocast_of(text) == dtype
+
+
+WRITTEN = """
+import torch
+BATCH_SIZE = 64
+parser.add_argument("-b", "--batch-size", type=int, default=32)
+config = {"batch_size": 16, "epochs": 3}
+def train(model, batch_size: int = 8, *, eval_batch_size=4): ...
+test_loader = DataLoader(data, batch_size=100)
+loader = DataLoader(data, 128, shuffle=True)
+batch_size = args.batch_size
+batch_norm = 3
+"""
+
+
+def test_the_batch_sizes_that_a_text_writes() -> None:
+    found = batch_sizes(WRITTEN)
+    assert [each.value for each in found] == [64, 32, 16, 8, 128, 4, 100], "those that are not of training stand last"
+    lines = WRITTEN.splitlines()
+    assert all(lines[each.line - 1][each.column : each.end_column] == str(each.value) for each in found)
+
+
+PLAIN = "opt = torch.optim.Adam(model.parameters())\nfor x in loader:\n    model(x).backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        (PLAIN, True),
+        (f"import re\nnumber = re.compile('[0-9]')\n{PLAIN}", True),
+        (f"model = DistributedDataParallel(model)\n{PLAIN}", True),
+        (f"with torch.autocast('cuda', dtype=torch.bfloat16):\n    pass\n{PLAIN}", True),
+        (f"# FSDP would be next.\n{PLAIN}", True),
+        (f"class Net(nn.Module):\n    def forward(self, x):\n        return checkpoint(self.f, x.requires_grad_())\n{PLAIN}", True),
+        (PLAIN.replace(".backward()", ".sum()"), False),
+        (PLAIN.replace("Adam", "Magic"), False),
+        (f"model = torch.compile(model)\n{PLAIN}", False),
+        (f"model.compile()\n{PLAIN}", False),
+        (f"model = FSDP(model)\n{PLAIN}", False),
+        (f"model = nn.DataParallel(model)\n{PLAIN}", False),
+        (f"head.to('cuda:1')\n{PLAIN}", False),
+        (f"for p in model.parameters():\n    p.requires_grad = False\n{PLAIN}", False),
+        (f"model.gradient_checkpointing_enable()\n{PLAIN}", False),
+        (f"model.set_grad_checkpointing()\n{PLAIN}", False),
+        (f"with torch.autocast('cuda', enabled=args.amp):\n    pass\n{PLAIN}", False),
+        (f"accelerator = Accelerator()\n{PLAIN}", False),
+    ],
+)
+def test_a_training_is_plain_where_a_step_of_its_model_says_all(text: str, is_plain: bool) -> None:
+    assert is_plain_training(text) is is_plain
+
+
+def test_the_loss_of_a_program_is_the_one_outside_of_its_models() -> None:
+    inside = "class Net(nn.Module):\n    def forward(self, x, y):\n        return F.cross_entropy(self.fc(x), y)\n"
+    assert loss_of(f"{inside}{PLAIN}") == ""
+    assert loss_of(f"{inside}criterion = nn.CrossEntropyLoss()\n{PLAIN}") == "cross_entropy"
+    assert loss_of("# cross_entropy\nloss = F.mse_loss(x, y)") == ""

@@ -317,6 +317,59 @@ async def test_a_gradient_that_comes_twice_is_added_in_place(tmp_path: Path) -> 
     assert of[""].temporary_bytes == 2 * picture
 
 
+async def test_blocks_are_checkpointed_as_the_code_would_do_it(tmp_path: Path) -> None:
+    """The three blocks, whose own layers are no blocks, take what they take where `forward` has the checkpoint."""
+    text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x, use_reentrant=False)").replace(
+        "import torch\n", "import torch\nfrom torch.utils.checkpoint import checkpoint\n", 1
+    )
+    _, asked = await _profiled(tmp_path, RESIDUAL, "Net", memory_only=True, checkpointed=True)
+    _, own = await _profiled(tmp_path, text, "Net", memory_only=True)
+    assert (asked.checkpointed, own.checkpointed) == ({"Block": 3}, {})
+    assert asked.training is not None and own.training is not None and not asked.training.error
+    assert asked.training.allocations == own.training.allocations
+
+
+async def test_what_a_checkpoint_computes_again_lies_where_it_did(tmp_path: Path) -> None:
+    """Positions that a block makes, and an attention of torch's, are computed again in backward."""
+    text = RESIDUAL.replace("return x + self", "x = x + torch.arange(8, device=x.device)\n        return x + self")
+    text = text.replace("self.norm(x)", "F.scaled_dot_product_attention(x[:, None], x[:, None], self.norm(x)[:, None])[:, 0]")
+    text = text.replace("import torch\n", "import torch\nimport torch.nn.functional as F\n", 1)
+    _, found = await _profiled(tmp_path, text, "Net", memory_only=True, checkpointed=True)
+    assert found.training is not None and (found.error, found.training.error) == (None, "")
+
+
+LOSSES = """
+import torch.nn.functional as F
+from torch import nn
+
+class Outside(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(64, 8192)
+
+    def forward(self, x):
+        return self.head(x)
+
+class Inside(Outside):
+    def forward(self, x):
+        scores = self.head(x)
+        return F.cross_entropy(scores.flatten(0, 1), x.new_zeros(x.shape[:2]).long().flatten())
+"""
+
+
+@pytest.mark.parametrize("autocast", ["", "bfloat16"])
+async def test_a_loss_behind_the_model_is_counted_as_one_inside_of_it(tmp_path: Path, autocast: str) -> None:
+    asked: dict[str, Any] = {"memory_only": True, "autocast": autocast}
+    peaks = []
+    for cls, loss in (("Outside", "cross_entropy"), ("Inside", ""), ("Inside", "cross_entropy"), ("Outside", "")):
+        _, found = await _profiled(tmp_path, LOSSES, cls, f"{cls}()(f32[B:32, 16, 64])", loss=loss, **asked)
+        assert found.training is not None and not found.training.error
+        peaks.append(training_memory(found.training).peak)
+    outside, inside, inside_with_loss, without = peaks
+    assert inside_with_loss == inside == pytest.approx(outside, rel=0.01)
+    assert without < 0.6 * outside
+
+
 async def test_checkpoints_keep_less(tmp_path: Path) -> None:
     """What is inside of a checkpoint is not kept, but computed again."""
     text = RESIDUAL.replace("x = block(x)", "x = checkpoint(block, x)").replace(

@@ -59,6 +59,7 @@ class CheckOptions:
     update_baseline: bool = False
     prune: bool = False
     allow: Sequence[str] = ()
+    memory: int | None = None  # of the device, in bytes; None: as the settings say
     narrowed: Settings = field(default_factory=Settings)  # select, ignore and exclude of the command line, beside those of the settings
     fail_on: str = "error"  # the least severity that is a failure; "" for none
 
@@ -79,7 +80,7 @@ async def check(paths: list[Path], options: CheckOptions) -> int:
         raise RefusedRequest("--watch goes with the text format only, and changes nothing")
     if options.update_baseline and (options.narrowed.select or options.narrowed.ignore):
         raise RefusedRequest("--update-baseline takes all findings of a file: leave --select and --ignore out")
-    scope = ProjectScope(paths, options.allow)
+    scope = ProjectScope(paths, options.allow, options.memory)
     known = KnownFindings.read(options.baseline, scope.settings(Path.cwd()), needed=options.update_baseline or options.prune)
     files, excluded = _files(paths, options, scope)
     if options.since is not None:
@@ -111,7 +112,7 @@ async def _watch(
     code = await _Check(options, known, scope).go_through(files)
     changed = await first
     while changed is not None:
-        scope = ProjectScope(paths, options.allow)
+        scope = ProjectScope(paths, options.allow, options.memory)
         files, _ = _files([path for path in paths if path.exists()], options, scope)
         wanted = set(with_importing(changed, [file for file, _ in files], scope))
         if again := [(file, named) for file, named in files if file in wanted]:

@@ -55,7 +55,7 @@ async def show(
     async with Batch(python, root=scope.project_root(path.absolute()), scope=scope) as batch:
         if batch.notice is not None:
             sys.stderr.write(f"shapelens: {batch.notice}\n")
-        analysed = await batch.analyse(path, text, examples=examples, only=cls, programs=not dynamic, fixes=not dynamic)
+        analysed = await batch.analyse(path, text, examples=examples, only=cls, programs=not dynamic, fixes=not dynamic, memory=not dynamic)
         if dynamic:
             refuse_what_has_no_answer(analysed, path, cls)
             return await print_dynamic_dims(batch, analysed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from rich.console import Console
@@ -10,21 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from shapelens.analysis.shapes import memory_text
-from shapelens.commands import RefusedRequest
 from shapelens.commands.profiled import ProfiledClass, Wanted, profiled, refuse_unknown_dims
 from shapelens.report.model_table import headings, table_rows, totals
 from shapelens.report.text import digits
 
 WIDEST = 10_000
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-async def summary(wanted: Wanted, memory: str | None, dim: str, depth: int | None, amounts: str) -> int:
-    """Print a class as a table, with "cost" or "memory" of its modules. memory: which size of the named dim `dim` fits it is said, too.
+async def summary(wanted: Wanted, limit: int | None, dim: str, depth: int | None, amounts: str) -> int:
+    """Print a class as a table, with "cost" or "memory" of its modules. limit: bytes; which size of the dim `dim` fits them is said, too.
 
     Raises what `profiled` does.
     """
-    limit = _bytes(memory) if memory is not None else None
 
     async def print_it(found: ProfiledClass) -> int:
         console = Console(highlight=False, soft_wrap=True)
@@ -67,11 +63,3 @@ def print_whole(table: Table, console: Console) -> None:
         console.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
     console.print()
-
-
-def _bytes(text: str) -> int:
-    """The bytes of `24GB`; 1 GB is 2**30 bytes, as device memories are given. Raises RefusedRequest."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", text, re.IGNORECASE)
-    if found is None:
-        raise RefusedRequest(f"--memory {text}: a number of bytes is written like 24GB or 800MB")
-    return int(float(found[1]) * _UNITS[found[2].lower()])

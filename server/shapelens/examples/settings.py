@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
+from shapelens.examples.device_memory import DEVICES, device_memory
 from shapelens.regular_files import read_regular
 
 if sys.version_info >= (3, 11):
@@ -48,7 +49,10 @@ LINTS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. type: "string", "boolean", "number", "string[]", "string-map", "switches" (names to booleans) or "examples"."""
+    """One setting.
+
+    type: "string", "boolean", "number", "memory", "string[]", "string-map", "switches" (names to booleans) or "examples".
+    """
 
     name: str  # the editor's: "hints.placement"; in pyproject.toml each part is kebab-case
     attribute: str  # of Settings
@@ -146,11 +150,10 @@ SETTINGS = (
     Setting(
         "deviceMemory",
         "device_memory",
-        "number",
+        "memory",
         0,
-        "The memory of your GPU in GB: the lens of a class says the largest batch with which a training step fits it. 0: none.",
-        factor=1 << 30,
-        most=1 << 20,
+        "The memory of your GPU, as `24 GB` or `RTX 4090`: a training step that does not fit it is a warning, and the lens of a class says "
+        "the largest batch that does. 0: none.",
     ),
     Setting(
         "allow",
@@ -339,6 +342,11 @@ def _read(setting: Setting, value: Any) -> Any:
             return None
         value = min(value, setting.most)
         return int(value * setting.factor) if setting.factor > 1 else float(value)
+    if setting.type == "memory":
+        try:
+            return device_memory(str(value)) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+        except ValueError:  # One of its kind is of an integer that is too long to be written.
+            return None
     if setting.type == "string":
         if not isinstance(value, str) or (setting.choices and value not in setting.choices):
             return None
@@ -364,6 +372,7 @@ def _wanted(setting: Setting) -> str:
     return {
         "boolean": "true or false",
         "number": "a number above 0",
+        "memory": f"an amount like 24 GB, or one of {', '.join(DEVICES)}",
         "string": f"one of {choices}" if choices else "a text",
         "string[]": "a list of texts",
         "string-map": f"a table of codes, each with one of {choices}",

@@ -69,7 +69,7 @@ class Session:
         self._pipeline = Pipeline(self.documents, services, client, FoundExamples(parsed_files.state_of))
         self._examinations = Examinations(self.documents, self.workspace, client)
         self._model_views = ModelViews(self.documents, self.workspace, parsed_files, services.run_ids)
-        self._memory_notes = MemoryNotes(self.documents, self._model_views, client)
+        self._memory_notes = MemoryNotes(self.documents, self._model_views, parsed_files, client)
         self._reopening = Reopening(self._pipeline, self.documents, services)
         self._is_taking_turn = False
         self._schedule = Schedule(
@@ -144,8 +144,9 @@ class Session:
     def _run_changed(self, document: Document) -> None:
         """Run a document that was edited, and what imports it, unless that waits until it is saved: hints stay at their lines meanwhile."""
         self._examinations.end(document)
-        if document.examined:  # That is of the text before.
+        if document.examined or document.without_room:  # That is of the text before.
             document.note_examined(())
+            document.note_without_room(())
             self._client.publish(document, document.published_now())
         if self.workspace.configuration.of(document).run_on == "save":
             self._schedule.forget(document)

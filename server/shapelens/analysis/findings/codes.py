@@ -376,6 +376,12 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "out-of-memory",
+        "A training step takes more memory than the device has whose memory is known (setting `deviceMemory`, `check --memory`).",
+        "`DataLoader(data, batch_size=512)` of a `resnet50()`, at 16 GB",
+        "warning",
+    ),
+    FindingCode(
         "future-leak",
         "A model that says that it is causal, by a mask, its settings or its targets, has outputs that change with later inputs.",
         "`att = F.softmax(att, dim=-1)` without its mask",

@@ -105,7 +105,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
         for each in lints(places, settings.lints)
         if (each.code, each.span.line) not in failed  # Else the same is said as an error.
     ]
-    shown = [finding for each in found if (finding := _with_settings(module, each, settings)) is not None]
+    shown = [finding for each in found if (finding := with_settings(module, each, settings)) is not None]
     return sorted(shown, key=lambda finding: (finding.span, finding.code))
 
 
@@ -115,7 +115,7 @@ def findings_of_real_runs(
     """What running a file's models for real told, less what is silenced."""
     told = real_runs(Places(module, trace, other_modules), reports)
     found = [Finding(each.code, each.severity, each.message, each.span, trace.file, each.related) for each in told]
-    return [shown for each in found if (shown := _with_settings(module, each, settings)) is not None]
+    return [shown for each in found if (shown := with_settings(module, each, settings)) is not None]
 
 
 def example_problems(file: str, choice: Choice) -> list[Finding]:
@@ -131,7 +131,7 @@ def failure(module: Module, file: str, finished: Finished, settings: Settings, *
     cls = module.class_named(finished.target) if finished.target else None
     span = cls.name_span if cls is not None else Span(1, 0, 1, len(module.lines.line(1)))
     message = finished.detail or _FAILURES.get(finished.outcome, finished.outcome)
-    found = _with_settings(module, Finding(finished.outcome, codes.severity(finished.outcome), message, span, file), settings)
+    found = with_settings(module, Finding(finished.outcome, codes.severity(finished.outcome), message, span, file), settings)
     if found is None:
         return []
     if finished.outcome == "unavailable":  # That no worker can be started says nothing about the code.
@@ -140,7 +140,7 @@ def failure(module: Module, file: str, finished: Finished, settings: Settings, *
     return [found if given else replace(found, severity="information", guessed=True)]
 
 
-def _with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
+def with_settings(module: Module, finding: Finding, settings: Settings) -> Finding | None:
     """The finding with the severity that the settings give its code; None where it is silenced."""
     severity = settings.findings_severity.get(finding.code, finding.severity)
     if _is_silenced(module, finding.code, finding.span) or not settings.shows(finding.code) or severity in ("off", "none", "ignore"):

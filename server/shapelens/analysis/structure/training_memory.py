@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapelens.profiles import Allocation, MemoryProfile
 
@@ -59,6 +59,16 @@ def training_memory(memory: MemoryProfile, optimizer: str = "AdamW", device: str
     state = sum(optimizer_states(memory, optimizer, device))
     gradients = sum(map(round_up, memory.trained_storages))
     return _estimate(memory, device, optimizer, state, gradients)
+
+
+def accumulating_peak(memory: MemoryProfile, optimizer: str = "AdamW", device: str = "cuda") -> int:
+    """The peak of a training step of several batches, whose gradients are added up: those of the batches before are there all the time,
+    and each new one until it is added to them."""
+    allocations = [replace(made, died=made.born + 1) if made.kind == "gradient" else made for made in memory.allocations]
+    later = replace(memory, allocations=allocations)
+    state = sum(optimizer_states(memory, optimizer, device))
+    gradients = sum(map(rounding(device), memory.trained_storages))
+    return max(_estimate(later, device, "", state, 0).peak + gradients, training_memory(memory, optimizer, device).peak)
 
 
 def inference_memory(memory: MemoryProfile, device: str = "cuda") -> MemoryEstimate:

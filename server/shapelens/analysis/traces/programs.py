@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -143,12 +143,18 @@ def examples_of_program(trace: Trace, program: Trace) -> list[ExampleRun]:
     failing = {(span.file, span.line) for seen in program.mismatches for span in seen.trail}  # What led there the program knows better.
     for number, (layer, call) in _contradicted(trace, program).items():
         run, line = trace.examples[number], layer.call_span
-        tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
-        is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
-        expression = with_tensors(run.expression, tensors) if is_plain and run.evidence != "inferred" else None
+        tensors = tensors_of(call)
+        expression = with_tensors(run.expression, tensors) if tensors is not None and run.evidence != "inferred" else None
         if expression is not None and line is not None and (line.file, line.line) not in failing:
             found.append(ExampleRun(run.target, expression, evidence="usage", where=_place(line, trace.file), call=line))
     return found
+
+
+def tensors_of(call: LayerCall) -> list[tuple[str, list[int]]] | None:
+    """The dtypes (as shorthands) and shapes of what a layer is called with; None where that is not tensors alone."""
+    tensors = [(_SHORTHANDS.get(value.dtype, ""), [size or 0 for size in value.shape or ()]) for value in call.inputs]
+    is_plain = all(value.kind == "tensor" and dtype for value, (dtype, _) in zip(call.inputs, tensors, strict=True))
+    return tensors if is_plain else None
 
 
 def _is_the_same(run: ExampleRun, layer: LayerSeen, file: str) -> bool:
@@ -252,15 +258,33 @@ def _without_reached(program: Trace, shown: Sequence[Trace]) -> Trace:
 
 
 def _once_each(layer: LayerSeen, *, is_shown: bool) -> LayerSeen:
-    """A layer with its calls, one for each shape that it gave: how often they came is of no worth where loops take their first turns only.
+    """A layer with its calls, one for each shape that it gave, in training if it came to be called so.
 
+    How often they came is of no worth where loops take their first turns only.
     is_shown: examples show what is constructed in its place, so that its calls are left out.
     """
     if is_shown:
         return with_fields(layer, calls=[])
     if len(layer.calls) == 1 and layer.calls[0].count == 1:
         return layer
-    return with_fields(layer, calls=list({str(call.output.shape): replace(call, count=1) for call in layer.calls}.values()))
+    calls: dict[str, LayerCall] = {}
+    for call in layer.calls:
+        key = str(call.output.shape)
+        if key not in calls or is_trained(call) or not is_trained(calls[key]):
+            calls[key] = replace(call, count=1)
+    return with_fields(layer, calls=list(calls.values()))
+
+
+def is_trained(call: LayerCall) -> bool:
+    """Whether gradients lead back from what a call gave."""
+    return any(value.requires_grad for value in _tensors(call.output))
+
+
+def _tensors(value: Value) -> Iterator[Value]:
+    if value.shape is not None:
+        yield value
+    for item in value.items or ():
+        yield from _tensors(item)
 
 
 def _is_of_code(program: Trace, seen: Mismatch) -> bool:

@@ -40,7 +40,7 @@ class Document:
     - a run of the document goes its way: `begin_run`, `findings_took`, `run_has_told`, `given_examples_have_run`, then `end_run` or
       `cancel_run`; it is followed as a program: `end_program`, `fail_program`;
     - a text of which nothing has to run follows its edit: `follow_edit`;
-    - something is shown: `show`, `add_fixes`, `note_published`, `note_examined`;
+    - something is shown: `show`, `add_fixes`, `note_published`, `note_examined`, `note_without_room`;
     - all of that is done once more beside it, and takes its place: `reopened`, `take_over`;
     - something else has changed: `mark_outdated`, `leave_unfinished`, `forget_failure`, `found_importers`, `forget_importers`, `consult`,
       `forget_consulted`.
@@ -74,6 +74,7 @@ class Document:
         self._since = PositionMap()
         self._published = Published()
         self._examined: Sequence[Finding] = ()
+        self._without_room: Sequence[Finding] = ()
         # Its runs.
         self._complete: Analysis | None = None
         self._last_run: RepeatableRun | None = None
@@ -229,6 +230,15 @@ class Document:
     def note_examined(self, findings: Sequence[Finding]) -> None:
         """The document was run for real, and this was found; or its text is another now, and nothing is."""
         self._examined = findings
+
+    @property
+    def without_room(self) -> Sequence[Finding]:
+        """The training steps of its text that do not fit the device; they are shown beside what is published."""
+        return self._without_room
+
+    def note_without_room(self, findings: Sequence[Finding]) -> None:
+        """These training steps do not fit the device; or the text is another now, and nothing is known."""
+        self._without_room = findings
 
     def published_now(self) -> list[Finding]:
         """The findings that the editor shows, at their places in the newest text."""

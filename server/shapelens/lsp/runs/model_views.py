@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from shapelens import protocol
 from shapelens.analysis.structure.largest_size import largest_size
@@ -28,6 +29,8 @@ from shapelens.runner import Worker
 from shapelens.source.autocast import autocast_of
 from shapelens.source.optimizers import optimizer_of
 from shapelens.source.positions import Lines
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,14 @@ class ModelViews:
 
     async def viewed(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
         """What a request would be answered with; None where something else wants to run. For those that nobody waits for."""
+        return await self.unless_interrupted(
+            self._view(_Request(document, class_name, options, asyncio.get_running_loop().create_future()))
+        )
+
+    async def unless_interrupted(self, work: Awaitable[_Result]) -> _Result | None:
+        """What profiles give that nobody waits for; None where something else wants to run."""
         self._interrupted = False
-        found = await self._view(_Request(document, class_name, options, asyncio.get_running_loop().create_future()))
+        found = await work
         return None if self._interrupted else found
 
     def _seen(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
@@ -305,11 +314,24 @@ class ModelViews:
         memory_only: bool = False,
         first: Callable[[protocol.ModelProfile], None] = lambda profile: None,
     ) -> protocol.ModelProfile:
-        example = shown.example
+        request = protocol.ProfileRequest(dict(sizes), options.device, self._autocast(options, analysis, shown)[0], memory_only)
+        return await self.profile(document, analysis, shown.example, request, first)
+
+    async def profile(
+        self,
+        document: Document,
+        analysis: Analysis,
+        example: protocol.ExampleRun,
+        request: protocol.ProfileRequest,
+        first: Callable[[protocol.ModelProfile], None] = lambda profile: None,
+    ) -> protocol.ModelProfile:
+        """The model of an example as a whole; `first` is told what is known of it before the rest. An error where it is interrupted."""
         file = example.file or document.path
         module = analysis.module if file == document.path else self._parsed_files(file)
         if module is None:
             return protocol.ModelProfile(error=f"{file} cannot be read")
+        if self._interrupted:
+            return protocol.ModelProfile(error="something else wants to run")
         worker = self._workspace.only_worker(document)
         run = protocol.Run(
             next(self._run_ids),
@@ -322,7 +344,7 @@ class ModelViews:
             memory_limit=analysis.settings.memory_limit,
             allow=analysis.settings.allow,
             background=True,
-            profile=protocol.ProfileRequest(dict(sizes), options.device, self._autocast(options, analysis, shown)[0], memory_only),
+            profile=request,
         )
         if file != document.path:
             run.overlays[document.path] = analysis.module.text

@@ -75,7 +75,7 @@ class Editor:
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
         findings = self.faint(document, findings)
-        shown = [*findings, *self.faint(document, document.examined)]
+        shown = [*findings, *self.faint(document, [*document.examined, *document.without_room])]
         if isinstance(document, NotebookDocument):
             self._publish_cells(document, shown)
         else:

@@ -28,6 +28,7 @@ from ..trace.provenance import tensors_in
 from ..trace.value_summary import MODE, Key, value_of
 from . import mixed_precision
 from .allocations import AllocationRecorder, storages
+from .block_checkpoints import BlockCheckpoints
 from .checkpoint import compare
 from .fused_kernels import FusedKernels, fused
 from .steps import StepRecorder
@@ -49,6 +50,9 @@ class _Evaluation:
         self.steps = StepRecorder(runner.frames, lambda: runner.evaluation.calls, places=places)
         self.allocations = AllocationRecorder(self.steps, request.device) if counted else None
         self.steps.begun, self.steps.restarted = self._begin, self._restart
+        self.blocks = BlockCheckpoints() if request.checkpointed and training else None
+        if self.blocks is not None:
+            self.steps.calling = self.blocks.call
         self.memory = MemoryProfile()
         self.checkpoint: Optional[CheckpointSeen] = None
         # The storages whose bytes the memory has, in their order.
@@ -76,6 +80,8 @@ class _Evaluation:
                 stack.enter_context(mixed_precision.respected(self._request.device))
                 with under(_DTYPES.get(self._request.autocast)):
                     evaluate(code, names, self.sizes, self.dims)
+                    if self.training and self._request.loss:
+                        self._add_loss()
                 if self._request.checkpoint:
                     self.checkpoint = self._compared()
                 if self.training:
@@ -93,6 +99,8 @@ class _Evaluation:
 
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         """The first call of the model: what is there already is no activation."""
+        if self.blocks is not None:
+            self.blocks.find(module)
         if self.training:
             module.__dict__.setdefault(MODE, True)
         if self._has_begun or self.allocations is None:
@@ -145,6 +153,15 @@ class _Evaluation:
     def _is_new(self, tensor: Any) -> bool:
         assert self.allocations is not None
         return self.allocations.exclude(tensor)
+
+    def _add_loss(self) -> None:
+        """The cross entropy of the one tensor that the model gives: what it keeps for backward is of that size, along whichever dim."""
+        with _plainly():
+            results = [tensor for tensor in tensors_in(self.steps.results, MOST_TENSORS) if tensor.requires_grad]
+            if len(results) == 1 and results[0].dim() > 1 and results[0].is_floating_point():
+                scores = results[0].flatten(0, -2)
+                target = torch.zeros(scores.shape[0], dtype=torch.long, device=scores.device)
+                self.steps.results[:] = [torch.nn.functional.cross_entropy(scores, target)]
 
     def _go_back(self) -> None:
         """Backward from all that the model gave, as if the loss were its sum."""
@@ -233,6 +250,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
         training.run(code)
     found.dims = found.dims or training.dims
     found.training = training.memory
+    found.checkpointed = training.blocks.counts if training.blocks is not None else {}
     if runner.evaluation.calls.mismatches:
         training.memory.error = "an operation fails in it"  # What stands in for its result has no graph.
     if training.error is not None:

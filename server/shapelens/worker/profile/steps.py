@@ -31,6 +31,12 @@ _SILENT = {"detach", "requires_grad_", "__get__", "__set__", "data", "real", "re
 
 _plainly = torch._C.DisableTorchFunction
 
+Call = Callable[[Callable[..., Any], Any, Tuple[Any, ...], Dict[str, Any]], Any]
+
+
+def _plain_call(original: Callable[..., Any], module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    return original(module, *args, **kwargs)
+
 
 class StepRecorder(TorchFunctionMode):
     """Records the steps of one evaluation. places: whether it is noted where in the code each step is."""
@@ -48,6 +54,7 @@ class StepRecorder(TorchFunctionMode):
         self.models: List[Any] = []  # modules that were called by no other
         self.results: List[Any] = []  # what those gave
         self.begun: Optional[Callable[[Any, Any, Any], None]] = None  # told of the first call: module, args, kwargs
+        self.calling: Call = _plain_call  # calls a module
         self.restarted: Optional[Callable[[], None]] = None  # told that what was recorded was none of the model's
         self.token = object()  # of what is recorded now
         self.is_over = False  # whether forward has ended: what is computed from now on is no step
@@ -111,7 +118,7 @@ class StepRecorder(TorchFunctionMode):
         hides = is_torch_layer(module) and all(map(_is_never_called, module.children()))
         self._hidden += hides
         try:
-            result = original(module, *args, **kwargs)
+            result = self.calling(original, module, args, kwargs)
         except BaseException:
             self.running.pop()
             self.steps[number].end = len(self.steps)

@@ -11,6 +11,8 @@ import torch.utils.checkpoint
 from ..trace import autocast
 
 _original = torch.utils.checkpoint.checkpoint
+# Backward runs unobserved, but what is computed again in it is code of the model. Not before torch 2.3.
+_observed: Callable[[], Any] = getattr(torch._C, "_EnableTorchFunction", contextlib.nullcontext)
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 
 
@@ -30,7 +32,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     dtype = autocast.autocast_dtype()
 
     def again(*given: Any, **named: Any) -> Any:
-        with autocast.under(dtype):  # Backward computes it again as forward did.
+        with autocast.under(dtype), _observed():  # Backward computes it again as forward did.
             return function(*given, **named)
 
     # The way that does without a second evaluation under a graph of its own; values, and so random numbers, do not count.
