@@ -23,7 +23,7 @@ MOST_MULTIPLES = 2
 
 
 @dataclass(frozen=True)
-class _Written:
+class _WrittenSize:
     """A size as it is written somewhere, and what it was. name: of the argument that it is."""
 
     where: Place
@@ -46,14 +46,14 @@ def divisor_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     return found
 
 
-def _changed(places: Places, size: _Written, wanted: int, likelihood: Likelihood) -> Iterator[Fix]:
+def _changed(places: Places, size: _WrittenSize, wanted: int, likelihood: Likelihood) -> Iterator[Fix]:
     for setting in settings_named(places, size.where, size.text, size.value, wanted):
         if setting.edit is not None:
             name = size.name if setting.name.isdecimal() else setting.name
             yield Fix(f"Change {name} to {wanted}", [setting.edit], setting.place.file, likelihood)
 
 
-def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_Written, _Written]]:
+def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
     """What a constructor of torch's says of two of its arguments."""
     layer = places.layer_of(mismatch)
     said = _SAID.search(constructor_words(layer, mismatch.message)) if layer is not None else None
@@ -65,12 +65,12 @@ def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_Written, _W
         text = place.argument.text.strip() if place is not None and place.argument is not None and not place.argument.star else ""
         value = int(text) if text.isdecimal() else value_of(places, place, text) if place is not None and text else None
         if place is not None and value:
-            sizes.append(_Written(Place(place.file, place.module, place.span), name, text, value))
+            sizes.append(_WrittenSize(Place(place.file, place.module, place.span), name, text, value))
     if len(sizes) == 2:
         yield sizes[0], sizes[1]
 
 
-def _of_view(places: Places, mismatch: Mismatch) -> Iterator[tuple[_Written, _Written]]:
+def _of_view(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
     """A view into heads, which asks for `width // heads` features of each: what is left over belongs to no head."""
     place = places.locate(mismatch.span)
     call = place.module.call_at(place.span) if place is not None and mismatch.code == "view" else None
@@ -89,7 +89,7 @@ def _of_view(places: Places, mismatch: Mismatch) -> Iterator[tuple[_Written, _Wr
         whole = next((each for each in arrived if part and each % part and each // part == size), 0)
         if quotient is not None and whole:
             left, right = ast.unparse(quotient.left), ast.unparse(quotient.right)
-            yield _Written(place, left, left, whole), _Written(place, right, right, part)
+            yield _WrittenSize(place, left, left, whole), _WrittenSize(place, right, right, part)
 
 
 def _quotient(place: Place, node: ast.expr | None) -> ast.BinOp | None:

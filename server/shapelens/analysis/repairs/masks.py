@@ -73,8 +73,9 @@ def _mask(places: Places, mismatch: Mismatch) -> _Mask | None:
     shapes = [value.shape or [] for value in mismatch.inputs if value.kind == "tensor"]
     said = _SHAPES.search(mismatch.message)
     given = next((each for each in parts.arguments if "mask" in (each.keyword or each.text)), None)
-    if said is not None and given is not None:
-        return _Mask(Place(place.file, place.module, given.span), int(said[1]), int(said[2]), int(said[3]))
+    if said is not None:
+        where = Place(place.file, place.module, given.span) if given is not None and said[1] == "2" else None
+        return _Mask(where, 2, int(said[2]), int(said[3])) if where is not None else None
     if given is not None and len(shapes) == 4 and _is_square(shapes[3]) and shapes[0][-2:-1] == shapes[1][-2:-1]:
         size, wanted = shapes[3][-1], shapes[0][-2]
         if size is not None and wanted is not None:

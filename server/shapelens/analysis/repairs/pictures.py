@@ -28,6 +28,9 @@ def picture_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     shapes = [value.shape or [] for value in mismatch.inputs if value.kind == "tensor"]
     if place is None or mismatch.code not in ("cat", "broadcast") or len(shapes) != 2 or not _differ_in_sides(*shapes):
         return []
+    upsampled = any(_UPSAMPLES.search(each.operation) for each in mismatch.suspects)
+    if len(shapes[0]) == 3 and not upsampled:
+        return []  # A sequence is seldom resized.
     operands = _operands(place)
     found: list[Fix] = []
     for one, other in ((0, 1), (1, 0)) if len(operands) == 2 else ():
