@@ -195,7 +195,7 @@ def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int
     others = [size for size in sizes if str(size) != text and size not in suspect.result]
     now = argument_size(layer, name)
     where = Place(place.file, place.module, place.span)
-    for size in others if now is not None and not text.isdecimal() else ():
+    for size in [each for each in others if each != now] if now is not None and not text.isdecimal() else ():
         for setting in settings_named(places, where, text, now or 0, size):
             if setting.edit is not None:
                 title = f"Change {setting.name} to {setting.wanted}"
