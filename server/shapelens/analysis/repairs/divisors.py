@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from shapelens.analysis.explanations.names_in_scope import value_of
 from shapelens.analysis.explanations.size_settings import settings_named
-from shapelens.analysis.explanations.statements import tree_of
+from shapelens.analysis.explanations.statements import nodes_around, tree_of
 from shapelens.analysis.layer_arguments import constructor_words
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
@@ -35,7 +35,7 @@ class _WrittenSize:
 def divisor_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     """Candidates for a size that another one does not divide: first the nearest divisors, then the nearest multiples."""
     found: list[Fix] = []
-    for whole, part in [*_of_layer(places, mismatch), *_of_view(places, mismatch)]:
+    for whole, part in [*_of_layer(places, mismatch), *_of_view(places, mismatch), *_of_demand(places, mismatch)]:
         divisors = [size for size in range(2, whole.value) if whole.value % size == 0]
         for size in sorted(divisors, key=lambda size: max(size / part.value, part.value / size))[:MOST_DIVISORS]:
             found += _changed(places, part, size, Likelihood.EXPRESSION)
@@ -68,6 +68,18 @@ def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize
             sizes.append(_WrittenSize(Place(place.file, place.module, place.span), name, text, value))
     if len(sizes) == 2:
         yield sizes[0], sizes[1]
+
+
+def _of_demand(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
+    """What the code itself demands: `assert width % heads == 0`."""
+    place = places.locate(mismatch.span)
+    if place is None or mismatch.code != "layer-arguments" or mismatch.got is None or mismatch.need is None:
+        return
+    for node in nodes_around(place, ast.Assert, ast.If):
+        for part in ast.walk(node.test):
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+                left, right = ast.unparse(part.left), ast.unparse(part.right)
+                yield _WrittenSize(place, left, left, mismatch.got), _WrittenSize(place, right, right, mismatch.need)
 
 
 def _of_view(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
