@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from shapelens.analysis.explanations.names_in_scope import Scope, scope_of
 from shapelens.analysis.explanations.passed_arguments import outer_argument
-from shapelens.analysis.explanations.statements import node_span, nodes_around, tree_of
+from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.layer_arguments import parameter_size
 from shapelens.analysis.places import ArgumentPlace, Place, Places
 from shapelens.protocol import LayerSeen, Mismatch, Origin
 from shapelens.source.position_map import TextEdit
-from shapelens.stated.syntax_trees import with_defaults
+from shapelens.source.positions import Span
+from shapelens.stated.syntax_trees import expression_of, integer, last_name, positional, with_defaults
 
 DEEPEST = 6  # constructors inside of each other
 MOST_NAMES = 8  # assignments that are followed for one name
@@ -109,16 +110,77 @@ def _added(place: ArgumentPlace, argument: str, now: int, wanted: int) -> SizeSe
 # --- what has a name ---
 
 
-def default_setting(place: ArgumentPlace, now: int, wanted: int) -> SizeSetting | None:
-    """The default of a parameter that a layer is given by its name; None where it is none, or another number."""
-    name = place.argument.text.strip() if place.argument is not None and not place.hidden else ""
-    where = Place(place.file, place.module, place.span)
-    for function in reversed(nodes_around(where, ast.FunctionDef)) if name.isidentifier() else ():
-        for parameter, value in with_defaults(function):
-            if parameter.arg == name and isinstance(value, ast.Constant) and value.value == now:
-                span = node_span(where, value)
-                return SizeSetting(name, now, wanted, Place(where.file, where.module, span), TextEdit(span, str(wanted)))
-    return None
+def settings_named(places: Places, where: Place, text: str, now: int, wanted: int) -> Iterator[SizeSetting]:
+    """The places where the number is written that an expression stands for, by the names that it has on its way there.
+
+    They are in the expression's file or in that of the trace: a default, an argument of a call, a field of a class, an assignment. Names
+    alone are followed, so that a place may be of another thing of the same name and number.
+    """
+    node = expression_of(text.strip())
+    if integer(node) == now:
+        yield SizeSetting(text, now, wanted, where, TextEdit(where.span, str(wanted)))
+        return
+    names, seen = [_last_name(node)], set[tuple[str, Span]]()
+    files = {where.file: where.module, places.trace.file: places.module}
+    for name in names:
+        for file, module in files.items() if name else ():
+            whole = Place(file, module, where.span)
+            for value in _values_of(tree_of(whole), name):
+                span = node_span(whole, value)
+                if integer(value) == now and (file, span) not in seen:
+                    seen.add((file, span))
+                    yield SizeSetting(name, now, wanted, Place(file, module, span), TextEdit(span, str(wanted)))
+                elif (other := _last_name(value)) and other not in names and len(names) < MOST_NAMES:
+                    names.append(other)
+
+
+def _last_name(node: ast.expr | None) -> str:
+    """`heads` of `self.heads`, and of `config["heads"]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return last_name(node)
+
+
+def _values_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
+    """What a file gives a name: arguments first, then defaults and assignments."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    constructors = {each: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body}
+    indices: dict[str, int] = {}
+    for function in functions:
+        parameters = [each.arg for each in positional(function)]
+        if name in parameters:
+            is_method = parameters[0] in ("self", "cls")
+            called = constructors.get(function, function.name) if function.name == "__init__" else function.name
+            indices[called] = parameters.index(name) - is_method
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            keywords = {each.arg: each.value for each in node.keywords}
+            index = indices.get(last_name(node.func), -1)
+            options = [str(each.value).lstrip("-").replace("-", "_") for each in node.args if isinstance(each, ast.Constant)]
+            if name in keywords:
+                yield keywords[name]
+            elif 0 <= index < len(node.args) and not any(isinstance(each, ast.Starred) for each in node.args[: index + 1]):
+                yield node.args[index]
+            elif name in options and "default" in keywords:
+                yield keywords["default"]
+    for function in functions:
+        yield from (value for parameter, value in with_defaults(function) if parameter.arg == name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                yield from _assigned(target, node.value, name)
+        elif isinstance(node, ast.Dict):
+            yield from (
+                value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant) and key.value == name
+            )
+
+
+def _assigned(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _assigned(one, other, name)
+    elif _last_name(target) == name:
+        yield value
 
 
 def _named(places: Places, where: Place, scope: Scope | None, text: str, now: int, wanted: int) -> SizeSetting | None:

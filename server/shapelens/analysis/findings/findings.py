@@ -36,7 +36,8 @@ from shapelens.analysis.places import OtherModules, Place, Places
 from shapelens.analysis.repairs.call_settings import call_setting_fixes
 from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
-from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix
+from shapelens.analysis.repairs.divisors import divisor_fixes
+from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix, with_examples
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.initialisation import initialisation_fixes
@@ -44,6 +45,7 @@ from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, index_fixes, layout_fixes, stride_fixes, transposing_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.parameters import parameter_fixes
+from shapelens.analysis.repairs.pictures import picture_fixes
 from shapelens.analysis.repairs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
@@ -222,7 +224,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
         if given is not None:
             here = [*passed_fixes(places, group, given), *here]
         known = [*layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
-        return _ranked(known, guesses(places, first))
+        return _ranked(places, known, guesses(places, first))
 
     found = Finding(
         first.code,
@@ -241,13 +243,13 @@ def _examples(mismatches: Iterable[Mismatch]) -> tuple[int, ...]:
     return tuple(sorted({mismatch.example for mismatch in mismatches if mismatch.example >= 0}))
 
 
-def _ranked(known: Iterable[Fix | None], guessed: Iterable[Fix]) -> list[Fix]:
+def _ranked(places: Places, known: Iterable[Fix | None], guessed: Iterable[Fix]) -> list[Fix]:
     """Each edit once: those that are known to make the sizes fit, then guesses, likely ones first."""
     kept: dict[object, Fix] = {}
     for fixes in ([each for each in known if each is not None], guessed):
         for fix in sorted(fixes, key=lambda each: each.likelihood):
             kept.setdefault((fix.file, *((edit.span, edit.new_text) for edit in fix.edits)), fix)
-    return list(kept.values())
+    return [with_examples(places, fix) for fix in kept.values()]
 
 
 # --- all other mismatches ---
@@ -311,12 +313,13 @@ def _cause(mismatch: Mismatch) -> object:
 def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     of_its_own = tape_fixes(places, mismatch) or device_fixes(places, mismatch) or checkpoint_fixes(places, mismatch)
     if of_its_own or mismatch.code in (DEVICE, CHECKPOINT):
-        return _ranked(of_its_own, [])
+        return _ranked(places, of_its_own, [])
     known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
     known += [*alignment_fixes(places, mismatch), *transposing_fixes(places, mismatch), *index_fixes(places, mismatch)]
     known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
-    known += [*layout_fixes(places, mismatch), *dtype_fixes(places, mismatch), *stride_fixes(places, mismatch)]
-    return _ranked([*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
+    known += [*divisor_fixes(places, mismatch), *layout_fixes(places, mismatch), *dtype_fixes(places, mismatch)]
+    known += [*stride_fixes(places, mismatch), *picture_fixes(places, mismatch)]
+    return _ranked(places, [*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
 
 
 # --- examples that did not run, and notes ---

@@ -5,9 +5,10 @@ They are candidates: which of them is offered, the `repair` package finds out by
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from shapelens.analysis.layer_arguments import fits, normalized_shape
@@ -17,6 +18,7 @@ from shapelens.analysis.repairs.sizes_in_scope import of_other_layers, size_expr
 from shapelens.protocol import LayerSeen, Mismatch, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
+from shapelens.stated.syntax_trees import expression_of
 
 _COUNTED_FROM_THE_FRONT = (
     "num_features",
@@ -61,6 +63,25 @@ class Fix:
     def label(self) -> str:
         """The title with the shape that the fix gives: `Permute to channels first → [4, 3, 224, 224]`."""
         return f"{self.title} → {self.gives}" if self.gives else self.title
+
+
+def with_examples(places: Places, fix: Fix) -> Fix:
+    """The fix with the examples as they are then that were taken from a call which it changes: of `Net(64, 5)`, of which it makes
+    `Net(64, 4)`."""
+    module, (edit, *more) = places.module_of(fix.file), fix.edits
+    if fix.calls or more or module is None:
+        return fix
+    calls: dict[str, str] = {}
+    for call in module.calls_around(edit.span.start):
+        text, start = module.lines.text_of(call.span), module.lines.offset(call.span.start)
+        begin, end = module.lines.offset(edit.span.start) - start, module.lines.offset(edit.span.end) - start
+        before, after = expression_of(text), expression_of(text[:begin] + edit.new_text + text[end:])
+        if begin < 0 or end > len(text) or before is None or after is None:
+            continue
+        for run in places.trace.examples:
+            if run.evidence and ast.unparse(before) in run.expression:
+                calls.setdefault(run.expression, run.expression.replace(ast.unparse(before), ast.unparse(after)))
+    return replace(fix, calls=calls) if calls else fix
 
 
 def in_size_fixes(places: Places, mismatches: Sequence[Mismatch], place: ArgumentPlace) -> list[Fix]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from shapelens import protocol
 from shapelens.analysis.explanations.names_in_scope import argument_size
 from shapelens.analysis.explanations.related_places import Related, related_place
-from shapelens.analysis.explanations.size_settings import default_setting
+from shapelens.analysis.explanations.size_settings import settings_named
 from shapelens.analysis.layer_arguments import ARGUMENTS
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
@@ -194,11 +194,12 @@ def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int
     likelihood = Likelihood.NUMBER if text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
     others = [size for size in sizes if str(size) != text and size not in suspect.result]
     now = argument_size(layer, name)
-    for size in others if now is not None and not text.isdecimal() else ():
-        setting = default_setting(place, now or 0, size)
-        if setting is not None and setting.edit is not None:
-            title = f"Change the default {setting.name} to {setting.wanted}"
-            yield Fix(title, [setting.edit], setting.place.file, Likelihood.EXPRESSION_BEFORE)
+    where = Place(place.file, place.module, place.span)
+    for size in [each for each in others if each != now] if now is not None and not text.isdecimal() else ():
+        for setting in settings_named(places, where, text, now or 0, size):
+            if setting.edit is not None:
+                title = f"Change {setting.name} to {setting.wanted}"
+                yield Fix(title, [setting.edit], setting.place.file, Likelihood.EXPRESSION_BEFORE)
     for size in others if not text.isdecimal() else ():
         written = [with_factors(text, dims) for dims in asked if math.prod(dims) == size]
         for other in [each for each in written if each is not None] or size_expressions(places, place, [size], None)[:1]:

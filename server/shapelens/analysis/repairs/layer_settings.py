@@ -43,11 +43,13 @@ def _padded(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fi
 
 
 def _made_even(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fix]:
-    """A transposed convolution that gives back a side that was odd before it was halved: 13 for 14."""
+    """A transposed convolution that gives back a side that was odd before it was halved: 13 for 14, or 8 for 7."""
     stride = _STRIDE.search(layer.description)
-    is_one = layer.class_name.startswith("ConvTranspose") and mismatch.code in ("broadcast", "cat", "shape")
-    if is_one and stride is not None and int(stride.group(1)) > 1 and "output_padding=" not in layer.description:
-        yield from _with_setting(places, layer, "output_padding", str(int(stride.group(1)) - 1))
+    if layer.class_name.startswith("ConvTranspose") and mismatch.code in ("broadcast", "cat", "shape"):
+        if "output_padding=" in layer.description:
+            yield from _with_setting(places, layer, "output_padding", "0")
+        elif stride is not None and int(stride.group(1)) > 1:
+            yield from _with_setting(places, layer, "output_padding", str(int(stride.group(1)) - 1))
 
 
 def _strided(places: Places, layer: LayerSeen, mismatch: Mismatch) -> Iterator[Fix]:

@@ -16,6 +16,7 @@ from shapelens.protocol import LayerSeen
 from shapelens.stated.syntax_trees import expression_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_COUNTS = re.compile(r"layers|depth|epochs?|batch|blocks|class(es)?\b", re.IGNORECASE)  # of what no width is multiplied with
 MOST_EXPRESSIONS = 3  # that are tried for one argument
 FACTORS = (2, 3, 4)  # what a name is multiplied with, as of the two directions of an LSTM, or of queries, keys and values
 
@@ -86,7 +87,7 @@ def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int])
     """The text that is there, with a factor or a summand more."""
     now = written.values
     for other in known:
-        if other.text != written.text and len(other.values) == 1 and not other.is_argument:
+        if other.text != written.text and len(other.values) == 1 and not other.is_argument and not _COUNTS.search(other.text):
             (value,) = other.values
             if value > 1 and {size * value for size in now} == sizes:
                 yield f"{_factor(written.text)} * {_factor(other.text)}"
@@ -102,6 +103,7 @@ def _around(written: SizeName, known: Sequence[SizeName], sizes: frozenset[int])
 
 def _products(known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]:
     """Twice a size, sums of what two layers were given, as of those that a `cat` joins, then other multiples and products."""
+    known = [each for each in known if each.is_argument or not _COUNTS.search(each.text)]
     single = [each for each in known if len(each.values) == 1 and min(each.values) > 1]
     plain = [each for each in known if all(part.isidentifier() for part in each.text.split("."))]
     for one, factor in [(each, FACTORS[0]) for each in plain]:

@@ -161,7 +161,9 @@ def _is_the_same(run: ExampleRun, layer: LayerSeen, file: str) -> bool:
     """True if the model of an example stands for one that a program has built."""
     if run.call is not None:
         return run.call == layer.call_span
-    return run.evidence == "inferred" or (layer.span is not None and run.where == _place(layer.span, file))
+    if run.evidence == "inferred" or layer.span is None:
+        return run.evidence == "inferred"
+    return run.where == _place(layer.span, file) or (run.where == "__main__" and layer.span.file == file)
 
 
 def _place(span: FileSpan, file: str) -> str:

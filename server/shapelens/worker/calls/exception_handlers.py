@@ -9,6 +9,7 @@ import sys
 import textwrap
 import tokenize
 from functools import lru_cache
+from traceback import walk_tb
 from types import CodeType, FrameType
 from typing import Dict, List, Optional, Set, Tuple, Union
 
@@ -62,6 +63,16 @@ def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
     return False
 
 
+def was_awaited(error: BaseException) -> bool:
+    """Whether an exception left code that awaits it, though what awaits it is not there: `pytest.raises` without pytest."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    places = [
+        (frame.f_code, line) for frame, line in walk_tb(traceback_of(error)) if not frame.f_code.co_filename.startswith((WORKER, "<"))
+    ]
+    guarded = [(line, guard) for code, line in places for guard in _guarded_lines(code)]
+    return any(first <= line <= last and not names.isdisjoint(handled) for line, (first, last, handled) in guarded)
+
+
 def is_raised_here(error: BaseException, frame: FrameType) -> bool:
     """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
 
@@ -78,11 +89,14 @@ def _guarded_lines(code: CodeType) -> List[Tuple[int, int, Set[str]]]:
     found = _handled.get(code)
     if found is None:
         above, tree = _tree_of(code)
-        found = _handled[code] = [
-            (*_lines_of(node, above), {name for handler in node.handlers for name in _names(handler)})
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Try) and node.handlers
-        ]
+        found = _handled[code] = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Try) and node.handlers:
+                found.append((*_lines_of(node, above), {name for handler in node.handlers for name in _names(handler.type)}))
+            elif isinstance(node, ast.With):
+                calls = [item.context_expr for item in node.items if _suppresses(item)]
+                awaited = [each for call in calls if isinstance(call, ast.Call) for each in call.args]
+                found += [(*_lines_of(node, above), _names(each)) for each in awaited]
     return found
 
 
@@ -90,11 +104,11 @@ def _lines_of(node: Union[ast.Try, ast.With], above: int) -> Tuple[int, int]:
     return above + node.body[0].lineno, above + (node.body[-1].end_lineno or node.body[-1].lineno)
 
 
-def _names(handler: ast.ExceptHandler) -> Set[str]:
-    """The names of the exceptions that a handler is for."""
-    if handler.type is None:
+def _names(caught: Optional[ast.expr]) -> Set[str]:
+    """The names of the exceptions that a handler, or a `with` that awaits them, is for."""
+    if caught is None:
         return {"BaseException"}
-    parts = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    parts = caught.elts if isinstance(caught, ast.Tuple) else [caught]
     return {ast.unparse(part).rpartition(".")[2] for part in parts}
 
 
@@ -162,7 +176,7 @@ def _block(lines: List[str]) -> str:
 def _catches(handler: ast.ExceptHandler) -> bool:
     """Whether a handler may be for a failed operation, and does not just raise again."""
     raises = isinstance(handler.body[-1], ast.Raise)
-    return not raises and not _names(handler) <= _OTHERS
+    return not raises and not _names(handler.type) <= _OTHERS
 
 
 def _suppresses(item: ast.withitem) -> bool:

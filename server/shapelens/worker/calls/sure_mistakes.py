@@ -107,6 +107,41 @@ def tuple_of_layer(error: BaseException) -> Any:
     return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
 
 
+def not_divided(error: BaseException) -> Optional[Tuple[int, int]]:
+    """The numbers of which a constructor demands that the second one divides the first, `assert width % heads == 0`, where it does not."""
+    place = _last_place(error) if isinstance(error, (AssertionError, ValueError)) else None
+    tree = tree_of(place[0]) if place is not None else None
+    if place is None or tree is None or place[0].f_code.co_name != "__init__":
+        return None
+    frame, line = place
+    for node in ast.walk(tree):
+        raises = isinstance(node, ast.If) and any(isinstance(each, ast.Raise) and each.lineno <= line <= end_of(each) for each in node.body)
+        if raises or (isinstance(node, ast.Assert) and node.lineno <= line <= end_of(node)):
+            for part in ast.walk(node.test):  # type: ignore[attr-defined]
+                if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
+                    whole, divisor = _number_in(frame, part.left), _number_in(frame, part.right)
+                    if whole and divisor and whole % divisor:
+                        return whole, divisor
+    return None
+
+
+def end_of(node: ast.stmt) -> int:
+    """The last line of a statement."""
+    return node.end_lineno or node.lineno
+
+
+def _number_in(frame: FrameType, node: ast.expr) -> Optional[int]:
+    """What a name or an attribute of one holds in a frame, where that is a plain number that is known."""
+    value: Any
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        value = getattr(frame.f_locals.get(node.value.id), "__dict__", {}).get(node.attr)
+    elif isinstance(node, ast.Name):
+        value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    else:
+        value = node.value if isinstance(node, ast.Constant) else None
+    return value if type(value) is int and not unknown_sizes.is_unknown(value) else None
+
+
 def _speaks_of_tuple(error: BaseException) -> bool:
     said = message_of(error) if isinstance(error, (TypeError, AttributeError)) else ""
     return "tuple" in said or "'list' object has" in said or "torch.return_types" in said

@@ -102,7 +102,7 @@ class Flow:
 
     def _statement_failed(self, error: BaseException, frame: FrameType, line: int) -> Any:
         is_last = isinstance(error, IndexError) and frame.f_code.co_name == "__getitem__"  # It ends a loop over what has no `__iter__`.
-        if is_last or is_raised_here(error, frame) or (frame.f_back is not None and handled_by_user(error, frame.f_back)):
+        if is_last or is_raised_here(error, frame) or handled_by_user(error, frame):
             raise error
         if not (self._is_aside or _lacks_item(error)):
             self._on_failure(error, frame, line)

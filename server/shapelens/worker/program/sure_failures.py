@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import List
 
 from ...protocol import Mismatch
+from ..calls.exception_handlers import was_awaited
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
-from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer, unpacks_known_tensor
+from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from .program import Program
 
@@ -22,9 +23,12 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
         if code:
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
             mismatch.code, mismatch.message, mismatch.argument = code, one_line(error), name
-            held = cannot_be_collated(error)
+            held, sizes = cannot_be_collated(error), not_divided(error)
             if held:
                 mismatch.message = "default_collate takes a tensor, and gets %s from the data set" % held
+            elif sizes is not None:
+                mismatch.message = "%s: %d is not divisible by %d" % (one_line(error) or mismatch.exception, *sizes)
+                mismatch.got, mismatch.need = sizes
             elif code == "layer-input":
                 mismatch.origins = made_at(tuple_of_layer(error), evaluation.calls.recorder)
             if not mismatch.trail:  # What a loop goes through failed.
@@ -45,5 +49,7 @@ def _code_of(error: BaseException) -> str:
         return "call-arguments"
     if unpacks_known_tensor(error):
         return "shape"
+    if not_divided(error) is not None and not was_awaited(error):
+        return "layer-arguments"
     code = code_of_sure(error)
     return code if code in ("call-arguments", "layer-input") and is_sure(error) else ""
