@@ -295,9 +295,9 @@ def _is_of_rank(found: Mismatch) -> bool:
 
 
 def _may_hang_on_rank(found: Mismatch) -> bool:
-    """Whether an input of another number of dims might avoid a mismatch, which asks for it, or comes through dims that were joined."""
+    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's."""
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return _is_of_rank(found) or (bool(found.argument) and found.pinned is None and is_joined)
+    return _is_of_rank(found) or found.code == "view" or (bool(found.argument) and found.pinned is None and is_joined)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
