@@ -105,12 +105,14 @@ def _outer_product(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]
 
 def _outer(first: Tensor, second: Tensor) -> Optional[OddCall]:
     high, low = (first, second) if first.dim() > second.dim() else (second, first)
-    if high.dim() != low.dim() + 1 or low.dim() == 0 or not (high.is_meta and low.is_meta):
+    if high.dim() != low.dim() + 1 or low.dim() == 0 or not high.is_meta:
         return None
     shape = tuple(high.shape)
     if shape[-1] != 1 or shape[:-1] != tuple(low.shape) or type(shape[-2]) is not int or shape[-2] <= 1:
         return None
-    return OddCall("outer-product", (first, second), 0 if high is first else 1) if is_data(low) and _single_by_itself(high) else None
+    # Numbers of the code alone, as bins and frequencies, are laid along data on purpose; a curve and what is fitted to it are both such.
+    is_of_data = is_data(low) or not is_data(high)
+    return OddCall("outer-product", (first, second), 0 if high is first else 1) if is_of_data and _single_by_itself(high) else None
 
 
 def _compared(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
