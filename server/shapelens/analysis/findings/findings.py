@@ -40,12 +40,12 @@ from shapelens.analysis.repairs.divisors import divisor_fixes
 from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix, with_examples
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
-from shapelens.analysis.repairs.initialisation import initialisation_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, index_fixes, layout_fixes, stride_fixes, transposing_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.parameters import parameter_fixes
 from shapelens.analysis.repairs.pictures import picture_fixes
+from shapelens.analysis.repairs.registration import initialisation_fixes
 from shapelens.analysis.repairs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice

@@ -1,4 +1,4 @@
-"""Fixes of a constructor that does not call `super().__init__()`, or not before it assigns a layer."""
+"""Fixes of a class that does not tell torch of its layers: `super().__init__()` is missing or late, or they lie in a plain list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from shapelens.analysis.explanations.python_messages import TOO_EARLY, WITHOUT_SUPER
-from shapelens.analysis.explanations.statements import nodes_around
+from shapelens.analysis.explanations.statements import node_span, nodes_around
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch
@@ -43,3 +43,22 @@ def _constructor(place: Place) -> ast.FunctionDef | None:
     """The `__init__` that a place stands in."""
     found = [node for node in nodes_around(place, ast.FunctionDef) if node.name == "__init__"]
     return next(iter(found), None)
+
+
+def wrapped_list(place: Place, name: str) -> Fix | None:
+    """The fix that wraps the list or dict that is assigned to an attribute of the class around a place; None where there is no such."""
+    around = nodes_around(place, ast.ClassDef)
+    made = [
+        node.value
+        for owner in around[-1:]
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and node.targets[0].attr == name
+    ]
+    if len(made) != 1 or not isinstance(made[0], ast.List | ast.ListComp | ast.Dict | ast.DictComp):
+        return None
+    kind = "ModuleDict" if isinstance(made[0], ast.Dict | ast.DictComp) else "ModuleList"
+    span = node_span(place, made[0])
+    owner_name = "nn" if "nn.Module" in place.module.text and "torch.nn as nn" in place.module.text else "torch.nn"
+    text = place.module.lines.text_of(span)
+    wrapped = f"{owner_name}.{kind}({'' if text in ('[]', '{}') else text})"
+    return Fix(f"Make it a {kind}", [TextEdit(span, wrapped)], place.file)
