@@ -68,6 +68,7 @@ class Stage:
 
 
 WITHOUT_PACKAGES = "--ignore=tests/with_packages"
+FAILED_FLOWS = [*NPM, "tests/editor", "test", "--", "--failed"]
 STAGES = {
     "core": Stage(
         "unit, worker, fixtures, the core of language server and command line",
@@ -92,11 +93,11 @@ STAGES = {
     ),
     "browser": Stage("VS Code and Chromium for the flows", [["bash", "tests/editor/setup.sh"]], lane=1),
     "environment": Stage("the packages that a user has installed", [["tools/user_environment.sh"]], lane=1),
-    "flow": Stage("one flow in a real VS Code", [[*NPM, "tests/editor", "test", "--", "core"]]),
+    "flow": Stage("one flow in a real VS Code", [[*NPM, "tests/editor", "test", "--", "core"]], again=FAILED_FLOWS),
     "editor": Stage(
         "all flows in a real VS Code in Chromium",
         [[*NPM, "tests/editor", "test"]],
-        again=[*NPM, "tests/editor", "test", "--", "--failed"],
+        again=FAILED_FLOWS,
     ),
 }
 BEFORE_A_COMMIT = ["core", "flow", "extension", "browser", "lint"]
@@ -106,7 +107,7 @@ NEEDS = {"packages": ["environment"], "flow": ["extension", "browser"], "editor"
 PASSED = (r"^=* ?.*?\b(\d+) passed", r"^(?:ℹ|#) pass (\d+)", r"^\s+(\d+) passing\b")
 FAILED = (r"^=* ?.*?\b(\d+) failed", r"^=* ?.*?\b(\d+) errors? in", r"^(?:ℹ|#) fail (\d+)", r"^\s+(\d+) failing\b")
 TOO_SLOW = "TOO SLOW "  # as tests/conftest.py begins such a line
-FAILURE = re.compile(rf"(FAILED|ERROR|E  |{TOO_SLOW}|\s*✖ |\s*not ok )")
+FAILURE = re.compile(rf"(FAILED|ERROR|E  |{TOO_SLOW}|\s*✖ |\s*not ok |\s+\w*Error\b)")
 MOST_CHARACTERS = 300  # of a line that says what failed
 LAST_LINES = 20  # of a stage that failed without a test that did
 CLOSING = re.compile(r"=+ .* =+$|[ℹ#] (pass|fail) \d|\s+\d+ (passing|failing)\b|\d+ (passed|failed|errors?)\b.* in ")
@@ -199,7 +200,11 @@ class Stages:
             before, length = failed, len(output)
             code = _run_commands([stage.again], show)
             last = "".join(output[length:])
-            failed, complaints = counts(last)[1], failures(last)
+            failed = counts(last)[1]
+            if code and not failed:  # It did not run them.
+                failed = before
+            else:
+                complaints = failures(last)
             passed += before - failed
             show(f"── {name}: {before - failed} of {before} passed alone\n")
         if code and not failed:

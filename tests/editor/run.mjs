@@ -33,13 +33,23 @@ process.once("exit", removeExtension);
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
 const failed = new Set();
-const results = run({ files, concurrency: alone ? 1 : Math.min(2, availableParallelism()) });
-results.on("test:fail", ({ file }) => {
-  process.exitCode = 1;
-  if (file) failed.add(basename(file, ".test.mjs"));
-});
 process.once("exit", () => {
   mkdirSync(dirname(memory), { recursive: true });
   writeFileSync(memory, JSON.stringify([...failed]));
 });
-results.compose(spec).pipe(process.stdout);
+
+/** Runs the flows of a file. What tells of a flow that failed names the file in which `test` is called, which is flow.mjs for most. */
+async function runFile(file) {
+  const results = run({ files: [file] });
+  results.on("test:fail", () => {
+    process.exitCode = 1;
+    failed.add(basename(file, ".test.mjs"));
+  });
+  for await (const text of results.compose(spec)) process.stdout.write(text);
+}
+
+const waiting = [...files];
+async function runWaiting() {
+  while (waiting.length) await runFile(waiting.shift());
+}
+await Promise.all(Array.from({ length: alone ? 1 : Math.min(2, availableParallelism()) }, runWaiting));

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
+from tools import run_tests
 from tools.import_graph import ROOT, affected_tests
-from tools.run_tests import ALL, BEFORE_A_COMMIT, STAGES, counts, failures
+from tools.run_tests import ALL, BEFORE_A_COMMIT, STAGES, Stage, Stages, counts, failures
 
 
 def test_a_changed_module_runs_what_imports_it_and_what_starts_it() -> None:
@@ -70,3 +74,26 @@ def test_the_last_lines_say_which_tests_failed_and_why() -> None:
 def test_what_runs_before_a_commit_is_a_part_of_everything() -> None:
     parts = {"core": "server", "flow": "editor"}
     assert {parts.get(stage, stage) for stage in BEFORE_A_COMMIT} <= {*ALL} <= {*STAGES}
+
+
+def _says(text: str, code: int) -> list[str]:
+    return [sys.executable, "-c", f"print({text!r}); raise SystemExit({code})"]
+
+
+@pytest.mark.parametrize(
+    ("again", "passed_failed"),
+    [
+        (_says("1 passed in 1.0s", 0), (3, 0)),
+        (_says("FAILED tests/x.py::test_a - once more\n1 failed in 1.0s", 1), (2, 1)),
+        (_says("there is no such test", 2), (2, 1)),
+    ],
+)
+def test_what_failed_beside_others_has_passed_only_where_it_ran_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: list[str], passed_failed: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(run_tests, "LOGS", tmp_path)
+    first = _says("FAILED tests/x.py::test_a - assert 1 == 2\n2 passed, 1 failed in 2.0s", 1)
+    result = Stages({"some": Stage("some tests", [first], again=again)}).run()["some"]
+    assert (result.passed, result.failed) == passed_failed
+    assert bool(result.complaints) == bool(result.failed)
+    assert all("test_a" in complaint for complaint in result.complaints)
