@@ -100,7 +100,7 @@ class Durations:
         if self.too_slow:
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            if self.config.cache is not None:  # `--last-failed` runs them again, alone.
+            if getattr(self.config, "cache", None) is not None:  # `--last-failed` runs them again, alone.
                 failed = self.config.cache.get("cache/lastfailed", {})
                 self.config.cache.set("cache/lastfailed", {**failed, **dict.fromkeys(self.too_slow, True)})
         file = self.config.getoption("--durations-file")
