@@ -117,7 +117,7 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
     write(finished)
     additions = op_cache.additions()
     # Shapes are computed by code that may have been patched.
-    if additions and project is not None and not project.foreign_changes.are_made():
+    if additions and project is not None and not project.foreign_changes.are_made_near():
         write(OpCacheAdditions(additions))
     if PREPARED.unprepared:
         write(Imported(PREPARED.unprepared))

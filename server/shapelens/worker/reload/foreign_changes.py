@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Callable, Iterable, Optional, Set
 
-from ..sandbox.monkeypatches import BUILT_IN, AttributeChange, Monkeypatches, ProcessState, Snapshot, nearest
+from ..sandbox.monkeypatches import BUILT_IN, SNAPSHOT, AttributeChange, Monkeypatches, ProcessState, Snapshot, nearest
 from .loaded_files import LoadedFiles
 from .module_graph import ModuleGraph
 
@@ -57,10 +57,9 @@ class ForeignChanges:
                 return "packages have changed others: %s" % ", ".join(sorted(found.by_packages))
         return ""
 
-    def are_made(self) -> bool:
-        """Whether what was loaded and run in this process has changed modules that are not the user's."""
-        found = self._since(self._before, None if self._by_loading is None or self._nearest is None else self._nearest.changes())
-        return bool(found.by_project or (self._by_loading is not None and self._by_loading.by_project))
+    def are_made_near(self) -> bool:
+        """Whether what was loaded and run in this process has changed what models are made of, and shapes are computed with."""
+        return bool(self._since(self._before, SNAPSHOT.changes_near()).by_project)
 
     def are_made_since(self, before: ProcessState, look: Optional[Callable[[], None]]) -> bool:
         """Whether a rehearsal has changed modules that are not the user's. look: see Snapshot.changes; None where somebody waits."""

@@ -131,6 +131,14 @@ class Snapshot:
         for functions in self._functions.values():
             yield from _other_code(functions)
 
+    def changes_near(self) -> Iterator[AttributeChange]:
+        """Those of what models are made of."""
+        for owner in self._owners.values():
+            if owner.module in self._functions and not owner.is_unchanged():
+                yield from owner.changes()
+        for functions in self._functions.values():
+            yield from _other_code(functions)
+
     def changes_at_once(self) -> Iterator[AttributeChange]:
         """The likeliest of them, where somebody waits."""
         for owner in self._owners.values():
