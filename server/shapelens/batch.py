@@ -503,6 +503,7 @@ class Batch:
             examples,
             overlays=dict(overlays or {}),
             observe=list(overlays or {}),
+            typed=False,
             named=named,
             brief=brief,
             deadline=settings.deadline * (DEEP_TIMES if deep is not None else PROFILE_EVALUATIONS if profile is not None else 1),

@@ -174,6 +174,7 @@ class Run:
     line_by_line: bool = False  # word is wanted of each statement and line before it is executed, as one of them ends the process
     left_out: List[LeftOutStatement] = field(default_factory=list)  # statements that are not executed while the document is loaded
     background: bool = False  # nobody waits for it: what is ready for the next run stays ready
+    typed: bool = True  # the next text is likely to be much like this one: the run is rehearsed while that is waited for
     profile: Optional[ProfileRequest] = None  # only the model of the one example is wanted, as a whole: answered by `Profiled`
     deep: Optional[DeepRequest] = None  # only what depends on what in the one example, which is run for real: answered by `Deepened`
 

@@ -95,7 +95,7 @@ def do_run(run: Run, outgoing: BinaryIO, project: Optional[LoadedProject], rehea
     def prepare_the_next() -> None:
         nonlocal rehearsed
         next_one: Optional[Run] = None
-        if newest is not None and not run.background:
+        if newest is not None and run.typed and not run.background:
             next_one = _to_be_rehearsed(run, newest, worked())
             if project is not None and rehearsal is not None and newest.mismatches and _is_better(rehearsal, next_one, project):
                 next_one = rehearsal

@@ -75,7 +75,7 @@ def serve(run: Run, numbers: List[int], *, awaited: bool) -> None:
             sys.stdout.flush()
             child.redirect(os.open(os.devnull, os.O_WRONLY))
             write_all(outgoing, encode(ProjectLoaded(loaded_packages())))
-            _ZygoteServer(incoming, outgoing, project, None if awaited else run, threads).serve()
+            _ZygoteServer(incoming, outgoing, project, run if run.typed and not awaited else None, threads).serve()
     except BaseException:  # Nothing may get past this point: the parent's stack is below. Without a zygote runs take longer, that is all.
         traceback.print_exc()
         code = 70
