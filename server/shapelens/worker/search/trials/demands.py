@@ -97,6 +97,16 @@ def _all_sizes(match: Match[str]) -> Iterable[Demand]:
     return _sizes(match)
 
 
+def _either_size(match: Match[str]) -> Iterable[Demand]:
+    """Sizes of which either may be the wrong one, group by group, of a message whose other numbers are no sizes that clash."""
+    pairs = zip(_INT.findall(match[1]), _INT.findall(match[2]))
+    return [demand for one, other in pairs for demand in _both(int(one), int(other))]
+
+
+def _sum_of_parts(match: Match[str]) -> Iterable[Demand]:
+    return [Demand("equal", int(match[1]), sum(map(int, _INT.findall(match[2]))))]
+
+
 def _multiples(match: Match[str]) -> Iterable[Demand]:
     known = re.search(r"(\d+)\D{0,40}(?:divisible by|multiple of)\D{0,30}(\d+)", match.string)
     if known is not None:
@@ -123,6 +133,11 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
     (r"expected to be in range of \[-(\d+), \d+\], but got (-?\d+)", _more_dims),
     (r"too many indices for tensor of dimension (\d+)", _more_dims),
     (r"to have (\d+) channels, but got (\d+) channels", _all_sizes),
+    (r"subscript \S+ has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)", _either_size),
+    (r"batch2 tensor to be: \[([\d, ]+)\] but got: \[([\d, ]+)\]", _either_size),
+    (r"same reduction dim, but got \[(?:\d+, )*(\d+)\] X \[(\d+)", _either_size),
+    (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _sum_of_parts),
+    (r"must be equal to input_size. Expected (\d+), got (\d+)", _all_sizes),
     (r"\bto be (\d+),? but got (\d+)", _sizes),
     (r"[Ee]xpected hidden\S* size \(([\d, ]+)\), got \[([\d, ]+)\]", _all_sizes),
     (r"repeat dims can not be smaller than", lambda match: [Demand("rank", rank + 1, rank) for rank in (1, 2, 3)]),
@@ -145,12 +160,15 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
 )  # fmt: skip
 
 
+_WHOLE = (_all_sizes, _either_size, _sum_of_parts)  # nothing else is to be read from a message of theirs
+
+
 def _of_message(message: str, name: str) -> Iterator[Demand]:
     for pattern, said in _SAYS:
         match = re.search(pattern, "%s: %s" % (name, message))
         if match:
             yield from said(match)
-            if said is _all_sizes:
+            if said in _WHOLE:
                 return
     # Sizes that a message of the author's names: "input size (64) does not match (224)".
     numbers = [int(text) for text in _INT.findall(message)][:6]
