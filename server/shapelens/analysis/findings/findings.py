@@ -30,6 +30,14 @@ from shapelens.analysis.explanations.related_places import (
     variable_assignments,
 )
 from shapelens.analysis.findings import codes
+from shapelens.analysis.findings.disagreements import (
+    Disagreement,
+    agreeing_place,
+    disagreement_fixes,
+    disagreement_message,
+    disagreement_places,
+    disagreements,
+)
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.findings.real_runs import real_runs
 from shapelens.analysis.places import OtherModules, Place, Places
@@ -37,7 +45,16 @@ from shapelens.analysis.repairs.call_settings import call_setting_fixes
 from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.divisors import divisor_fixes
-from shapelens.analysis.repairs.fixes import Fix, broadcast_fixes, cat_fix, in_size_fixes, producer_fix, with_examples
+from shapelens.analysis.repairs.fixes import (
+    Fix,
+    Likelihood,
+    broadcast_fixes,
+    cat_fix,
+    in_size_fixes,
+    producer_fix,
+    with_examples,
+    wrong_join,
+)
 from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
@@ -88,7 +105,8 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
     """The findings of a trace in the order of the text, without those that are silenced by `# shapelens: ignore[...]` or the settings."""
     trace = judged(trace)
     places = Places(module, trace, other_modules)
-    found = [_in_size(places, group) for group in _groups(trace)]
+    contradicted, groups = disagreements(places, _groups(trace))
+    found = [*(_disagreement(places, each) for each in contradicted), *(_in_size(places, group) for group in groups)]
     found += _operations(places)
     found += [_failed_example(places, number, run) for number, run in enumerate(trace.examples) if _failed_otherwise(trace, number, run)]
     found += _notes(places)
@@ -194,6 +212,22 @@ def _layer(trace: Trace, mismatch: Mismatch) -> LayerSeen:
     return trace.layers[mismatch.layer]
 
 
+def _disagreement(places: Places, found: Disagreement) -> Finding:
+    mismatches = found.mismatches
+    code = mismatches[0].code
+    finding = Finding(
+        code,
+        codes.severity(code),
+        disagreement_message(places, found),
+        found.place.span,
+        places.trace.file,
+        disagreement_places(places, found),
+        examples=_examples(mismatches),
+        candidates=lambda: _ranked(places, disagreement_fixes(places, found), guesses(places, mismatches[0])),
+    )
+    return _as_certain(places.trace, finding, mismatches)
+
+
 def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     first = group[0]
     layer = _layer(places.trace, first)
@@ -201,7 +235,13 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     call = places.here(first)
     given = passed_argument(places, group, argument)
     is_direct = bool(first.origins and first.origins[0].argument)  # Else what was joined on the way may be what is wrong.
-    if given is not None and given.file == places.trace.file and is_direct:
+    join = wrong_join(places, first)
+    in_size = in_size_fixes(places, group, argument) if join is not None and argument is not None else []
+    # Where a part of what the layer is given is what arrived, either may be wrong.
+    is_join = join is not None and all(fix.likelihood is not Likelihood.PART for fix in in_size)
+    if join is not None and is_join and join.place.file == places.trace.file:
+        span = join.place.span
+    elif given is not None and given.file == places.trace.file and is_direct:
         span = given.span
     elif argument is not None and argument.file == places.trace.file:
         span = argument.span
@@ -211,6 +251,7 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     related = [
         *callers[:1],
         *argument_place(places, layer, argument, first, span),
+        *agreeing_place(places, first),
         *size_origins(places, first),
         *example_call(places, first),
         *suspected(places, first),
@@ -218,12 +259,15 @@ def _in_size(places: Places, group: list[Mismatch]) -> Finding:
     ]
     related += variable_assignments(places, from_inside(first), first.example, related)
     message, severity = in_size_message(places, group), codes.severity(first.code)
+    if join is not None and is_join:
+        message = f"{message}: joined along dim {join.dim} instead of {join.needed}"
 
     def candidates() -> list[Fix]:
         here = [*helper_fixes(places, first, argument), *in_size_fixes(places, group, argument)] if argument is not None else []
         if given is not None:
             here = [*passed_fixes(places, group, given), *here]
-        known = [*layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
+        joined = [join.fix] if join is not None else []
+        known = [*joined, *layout_fixes(places, first), *here, producer_fix(places, group), *setting_fixes(places, first)]
         return _ranked(places, known, guesses(places, first))
 
     found = Finding(

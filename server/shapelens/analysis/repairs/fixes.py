@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from shapelens.analysis.layer_arguments import fits, normalized_shape
-from shapelens.analysis.places import ArgumentPlace, Places, layer_name
+from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.size_expressions import Sizes, flattened_dims, replacement, with_factors
 from shapelens.analysis.repairs.sizes_in_scope import of_other_layers, size_expressions
 from shapelens.protocol import LayerSeen, Mismatch, Value
@@ -25,6 +25,8 @@ _COUNTED_FROM_THE_FRONT = (
     "num_channels",
     "num_parameters",
 )  # dim 1, whatever the number of dims; all else counts from the back
+
+_JOINS = ("cat", "concat", "concatenate")
 
 
 class Likelihood(IntEnum):
@@ -153,7 +155,7 @@ def producer_fix(places: Places, mismatches: Sequence[Mismatch]) -> Fix | None:
     wanted = [(got, need) for got, need in sizes.values() if got is not None and need is not None]
     first = mismatches[0]
     needing = (places.trace.layers[first.layer], first.argument) if first.layer is not None else None
-    return _out_size_fix(places, producer, nearest[0].argument, wanted, needing)
+    return resized(places, producer, nearest[0].argument, wanted, needing)
 
 
 def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
@@ -169,7 +171,7 @@ def broadcast_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
                 continue
             producer = places.trace.layers[origin.layer]
             alike = all(layer.description == producer.description for layer in places.trace.layers if layer.span == producer.span)
-            fix = _out_size_fix(places, producer, origin.argument, [(own[-1], other[-1])])
+            fix = resized(places, producer, origin.argument, [(own[-1], other[-1])])
             if fix is not None and (alike or fix.likelihood is Likelihood.PART):
                 found.append(fix)
     return sorted(found, key=lambda fix: fix.likelihood)
@@ -180,7 +182,7 @@ def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
     place = places.here(mismatch)
     call = place.module.call_at(place.span) if place is not None and mismatch.code == "cat" else None
     shapes = [value.shape or [] for value in mismatch.inputs]
-    if place is None or call is None or call.function.rpartition(".")[2] not in ("cat", "concat", "concatenate") or not shapes:
+    if place is None or call is None or call.function.rpartition(".")[2] not in _JOINS or not shapes:
         return None
     if len({len(shape) for shape in shapes}) != 1:
         return None
@@ -192,10 +194,43 @@ def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
     return Fix(f"Join along dim {differing[0]}", [edit], place.file)
 
 
-def _out_size_fix(
-    places: Places, producer: LayerSeen, argument: str, sizes: Sizes, needing: tuple[LayerSeen, str] | None = None
-) -> Fix | None:
-    """Sets a layer's out-size. None where the layer is called more than once: what else it gives its result to would no longer fit.
+@dataclass(frozen=True)
+class WrongJoin:
+    """A `cat` along another dim than the one along which a layer needs its tensors joined. place: the argument that says the dim."""
+
+    place: Place
+    dim: int
+    needed: int  # dim
+    fix: Fix
+
+
+def wrong_join(places: Places, mismatch: Mismatch) -> WrongJoin | None:
+    """The `cat` on the way to a layer that would give the layer what it needs if it joined along the layer's dim; None for no such."""
+    arrived = mismatch.inputs[0].shape if mismatch.inputs else None
+    if not arrived or mismatch.dim is None or mismatch.need is None:
+        return None
+    for suspect in mismatch.suspects:
+        place = places.locate(suspect.span) if suspect.operation in _JOINS and not suspect.behind else None
+        call = place.module.call_at(place.span) if place is not None else None
+        one, joined, needed = suspect.shape, suspect.result, mismatch.dim % len(arrived)
+        differing = [dim for dim, sizes in enumerate(zip(one, joined, strict=False)) if sizes[0] != sizes[1]]
+        if place is None or call is None or not len(one) == len(joined) == len(arrived) or len(differing) != 1:
+            continue
+        dim = differing[0]
+        count, rest = divmod(joined[dim] or 0, one[dim] or 1)
+        if dim != needed and not rest and count > 1 and one[needed] is not None and count * (one[needed] or 0) == mismatch.need:
+            argument = place.module.argument(call, ["dim", "axis"], 1)
+            if argument is None and any(each.star for each in call.arguments):
+                continue
+            edit = replace_argument(place.module, call, argument, "dim", str(needed))
+            fix = Fix(f"Join along dim {needed}", [edit], place.file, Likelihood.LAYOUT)
+            return WrongJoin(replace(place, span=argument.span) if argument is not None else place, dim, needed, fix)
+    return None
+
+
+def resized(places: Places, producer: LayerSeen, argument: str, sizes: Sizes, needing: tuple[LayerSeen, str] | None = None) -> Fix | None:
+    """Sets the size that an argument of a layer says. None where the layer is called more than once: what else it gives its result to
+    would no longer fit.
 
     needing: the layer that gets its result, and the argument of it that says the size.
     """

@@ -218,7 +218,7 @@ def _sizes(mismatch: Mismatch) -> list[int]:
     found: list[int] = [mismatch.need] if mismatch.need is not None else []
     for value in mismatch.inputs:
         found += [size for size in reversed(value.shape or []) if size is not None]
-    found += _products(mismatch.message)
+    found += [*_products(mismatch.message), *_sums(mismatch.message)]
     found += [int(count) for count in re.findall(r"(?:unpack \(expected|is not divisible by) (\d+)", mismatch.message)]
     return [size for size in dict.fromkeys(found) if size > 1][:MOST_SIZES]
 
@@ -226,6 +226,12 @@ def _sizes(mismatch: Mismatch) -> list[int]:
 def _products(message: str) -> Iterable[int]:
     """The sizes that make up the last dims of a shape that a message names: 72 and 24 of `shape '[15, 3, 4, 6]' is invalid`."""
     return [product for dims in _asked(message) if (product := math.prod(dims)) > 1]
+
+
+def _sums(message: str) -> Iterable[int]:
+    """What the parts make together into which a tensor is to be split."""
+    parts = re.search(r"split_sizes=\[([\d, ]+)\]", message)
+    return [sum(int(size) for size in parts.group(1).split(",") if size.strip())] if parts else []
 
 
 def _asked(message: str) -> list[list[int]]:

@@ -203,10 +203,17 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
 
 
 def _all_follow_first(base: Mismatches) -> bool:
-    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times."""
+    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times, or
+    the others are layers that refuse the same for the same reason."""
     first, *others = base.values()
-    others = [other for other in others if not _OF_STAND_IN.search(other.message)]
+    others = [other for other in others if not _OF_STAND_IN.search(other.message) and not _are_refused_alike(first, other)]
     return all(first.span is not None and first.span in [other.span, *[suspect.span for suspect in other.suspects]] for other in others)
+
+
+def _are_refused_alike(one: Mismatch, other: Mismatch) -> bool:
+    """Whether two layers ask for the same size of what was given to both."""
+    is_of_layers = bool(one.argument and other.argument) and one.got is not None and one.need is not None
+    return is_of_layers and (one.got, one.need, one.inputs[:1]) == (other.got, other.need, other.inputs[:1])
 
 
 # --- what stays the same of a mismatch ---
