@@ -187,7 +187,7 @@ class Mismatch:
     lacks_transpose: bool = False  # it fits once dims are permuted or added, as layers say their sizes: no other size mends it
     state: Optional[StateSeen] = None  # where a state does not fit a module
     of_parameter: bool = field(default=False, compare=False)  # one of the tensors that clash is a parameter, or a view of one
-    pinned: Optional[int] = None  # of a normalisation that what arrived went through: the size that its constructor says
+    pinned: Optional[int] = None  # of a layer that took what arrived too, or a normalisation that it went through: what that one says
     guessed: bool = False  # what was guessed of its example may be what is wrong, where the example shows other mismatches that are certain
     inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first
     suspects: List[Suspect] = field(default_factory=list, compare=False)  # what led to the failed operation's arguments, nearest first

@@ -68,8 +68,7 @@ def _cause(places: Places, mismatch: Mismatch) -> tuple[LayerSeen, str] | None:
     if mismatch.origins or mismatch.layer is None or not mismatch.inputs:
         return None
     nearest = places.layer_of(mismatch.suspects[0]) if mismatch.pinned == mismatch.got and mismatch.suspects else None
-    takers = [nearest] if nearest is not None else _others_given_the_same(places, mismatch)
-    for layer in takers:
+    for layer in [*([nearest] if nearest is not None else []), *_others_given_the_same(places, mismatch)]:
         argument = next((name for name in _TAKEN if argument_size(layer, name) == mismatch.got), "")
         if argument and layer.qualified_name.startswith("torch.nn."):
             return layer, argument

@@ -15,7 +15,7 @@ from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
 from ..trace.devices import devices
 from ..trace.frames import Frames
-from ..trace.layer_inputs import Expectation, is_torch_layer, lone_picture, unmet_expectations, wrong_dtype
+from ..trace.layer_inputs import Expectation, is_torch_layer, lone_picture, rule_of, unmet_expectations, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, SeenValues
@@ -261,6 +261,8 @@ class Calls:
         arrived: Optional[List[int]] = None
         with _plainly():  # Nothing is computed.
             failed = unmet_expectations(module, args, kwargs)
+            if not failed and args and isinstance(args[0], Tensor) and rule_of(module) is not None:
+                provenance.mark_taken(args[0], module)
             lone = lone_picture(module, args, kwargs) if self.wants_batch and self.refuse is not None else None
         if lone is not None and self.refuse is not None and self.most_dims <= lone.dim():
             message = "Expected %dD (unbatched) or %dD (batched) input, but got input of size: %s"

@@ -224,6 +224,13 @@ def unmet_expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any
     return [expected for expected in rule(module, args, kwargs) if type(expected.need) is int and _differs(expected)]
 
 
+def taken_sizes(module: Any, tensor: Tensor) -> Dict[int, int]:
+    """The sizes that a layer's constructor says of the first argument of its forward, by dim."""
+    rule = rule_of(module)
+    found = rule(module, (tensor,), {}) if rule is not None else ()
+    return {expected.dim: expected.need for expected in found if expected.tensor is tensor and type(expected.need) is int}
+
+
 def _differs(expected: Expectation) -> bool:
     """Whether the size is another one; that of a nested tensor is no number."""
     size = expected.tensor.shape[expected.dim]

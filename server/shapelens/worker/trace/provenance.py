@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from ...protocol import Origin
-from .layer_inputs import size_setter
+from .layer_inputs import size_setter, taken_sizes
 from .recorder import Recorder
-from .value_summary import ORIGIN
+from .value_summary import ORIGIN, TAKER
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -161,12 +161,21 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
     return found
 
 
+def mark_taken(tensor: Tensor, module: nn.Module) -> None:
+    """A layer of torch's takes this tensor: what its constructor says of the size of a dim holds for all that get the tensor."""
+    tensor.__dict__[TAKER] = module
+
+
 def pinned_size(tensor: Tensor, dim: int) -> Optional[int]:
-    """The size that the constructor of a normalisation says of dim `dim` of a tensor that went through it: it has that size whatever comes
-    in, if the rest fits. None where there is none.
+    """The size that the constructor of another layer says of dim `dim` of a tensor: of one that took the tensor, or of a normalisation that
+    it went through. It has that size whatever comes in, if the rest fits. None where there is none.
     """
     with _plainly():
+        taker = tensor.__dict__.get(TAKER)
         node: Optional[Derivation] = tensor.__dict__.get(ORIGIN)
+        sizes = taken_sizes(taker, tensor) if taker is not None else {}
+    if dim in sizes:
+        return sizes[dim]
     for _ in range(MOST_STEPS):
         if node is None or dim >= len(node.result):
             break
