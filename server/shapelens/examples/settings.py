@@ -29,6 +29,7 @@ LINTS = {
     "outer-product": True,
     "unused-layer": True,
     "squeeze-batch": True,
+    "same-dim": True,
     "norm-single-value": True,
     "softmax-single-value": True,
     "softmax-dim": True,

@@ -14,6 +14,7 @@ from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, ClassBegun, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
+from .search.trials.certainty import is_ill_formed
 from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
 from .search.usages.project_settings import Current, ProjectSettings
@@ -123,7 +124,7 @@ class _SearchStage:
         failed = [each for each in own if not any(each is same for same in run.calls.mismatches)]  # It has ended the example.
         for each in own:
             first_layer = run.first_layer if any(each is same for same in failed) else 0
-            each.guessed = mistake_of(each, run.calls.spans, first_layer) not in certain
+            each.guessed = mistake_of(each, run.calls.spans, first_layer) not in certain and not is_ill_formed(each)
         example.doubtful = all(each.guessed for each in own)
         places = [each.span for each in own if not each.guessed and each.span is not None]
         follow = [each for each in own if each.guessed and any(suspect.span in places for suspect in each.suspects)]

@@ -335,6 +335,13 @@ _ALL = (
         lint=True,
     ),
     FindingCode(
+        "same-dim",
+        "A `transpose` of a dim with itself, both written as the same number: it leaves the tensor as it is.",
+        "`k.transpose(2, 2)`",
+        "warning",
+        lint=True,
+    ),
+    FindingCode(
         "norm-single-value",
         "A normalisation gets a single value to take the mean and variance of: less than an error where it only fails in training.",
         "`nn.BatchNorm2d(8)` gets `[1, 8, 1, 1]`",

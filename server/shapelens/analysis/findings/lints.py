@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -166,6 +167,27 @@ def _squeeze_dims(place: Place, dims: list[int], rank: int) -> Fix | None:
     return Fix(f"Take only dim {text} away", [edit], place.file)
 
 
+# --- dims ---
+
+
+_EXCHANGE = re.compile(r"\.(?:transpose|swapaxes|swapdims)\(\s*(-?\d)\s*,\s*(-?\d)\s*\)")
+
+
+def _same_dim(places: Places, remark: Remark, place: Place) -> Lint | None:
+    call = place.module.call_at(place.span)
+    written = [argument.text.strip() for argument in call.arguments[-2:]] if call is not None else []
+    if call is None or written != [str(remark.dim)] * 2:
+        return None  # Dims that are computed may be the same where a tensor has few of them.
+    others = Counter(pair for pair in _EXCHANGE.findall(place.module.lines.text) if pair[0] != pair[1] and written[0] in pair)
+    fix = None
+    if others:
+        dims = others.most_common(1)[0][0]
+        span = Span.of(call.arguments[-2].span.start, call.arguments[-1].span.end)
+        fix = Fix(f"Exchange dims {dims[0]} and {dims[1]}", [TextEdit(span, ", ".join(dims))], place.file)
+    message = f"{remark.operation}({', '.join(written)}) leaves {dims_text(remark.inputs[0])} as it is: it exchanges a dim with itself"
+    return Lint("same-dim", "warning", message, place.span, fix=fix)
+
+
 # --- normalisations ---
 
 
@@ -305,6 +327,7 @@ def _class_index(places: Places, remark: Remark, place: Place) -> Lint | None:
 _RULES: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
     "outer-product": _outer_product,
     "squeeze-batch": _squeeze,
+    "same-dim": _same_dim,
     "norm-single-value": _norm,
     "softmax-single-value": _softmax_single,
     "softmax-dim": _softmax_dim,

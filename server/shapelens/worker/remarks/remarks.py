@@ -182,6 +182,13 @@ def _squeeze(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
         return OddCall("squeeze-batch", (tensor,)) if odd else None
 
 
+def _exchanged(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
+    """`transpose(1, 1)` exchanges a dim with itself."""
+    dims = [argument(args, kwargs, 1, "dim0"), argument(args, kwargs, 2, "dim1")]
+    odd = bool(args) and isinstance(args[0], Tensor) and type(dims[0]) is int and dims[0] == dims[1]
+    return OddCall("same-dim", (args[0],), dims[0]) if odd else None
+
+
 def _batch_norm(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
     tensor = argument(args, kwargs, 0, "input")
     with plainly():
@@ -314,6 +321,7 @@ for _check, _watched in (
     (_assigned, [Tensor.__setitem__]),
     (_changed, _functions(Tensor, "clamp_ fill_ remainder_ fmod_ masked_fill_ random_ copy_ zero_ sub_ add_ mul_ scatter_")),
     (_squeeze, [torch.squeeze, Tensor.squeeze]),
+    (_exchanged, [owner for place in (torch, Tensor) for owner in _functions(place, "transpose swapaxes swapdims")]),
     (_embedded, [_functional.embedding, torch.embedding]),
     (_one_hot, _functions(_functional, "one_hot")),
     (_gathered, [owner for place in (torch, Tensor) for owner in _functions(place, "gather index_select")]),

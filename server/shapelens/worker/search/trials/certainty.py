@@ -121,6 +121,11 @@ def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Misma
     return {} if runner.is_over else left
 
 
+def is_ill_formed(found: Mismatch) -> bool:
+    """True if no input makes an operation fit, whatever it is given."""
+    return _DUPLICATE in found.message
+
+
 def is_among(mistakes: Mismatches, found: Mismatch, spans: Sequence[Optional[FileSpan]]) -> bool:
     """True if a mismatch is one of these mistakes, with sizes that fit as little. spans: where the layers were constructed."""
     known = mistakes.get(mistake_of(found, spans))
@@ -198,7 +203,7 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
     return {
         mistake: found
         for mistake, found in left.items()
-        if mistake == first or found.pinned is not None or (found.origins and found.origins[0].argument) or _DUPLICATE in found.message
+        if mistake == first or found.pinned is not None or (found.origins and found.origins[0].argument) or is_ill_formed(found)
     }
 
 
@@ -271,7 +276,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
-    if _DUPLICATE in found.message:
+    if is_ill_formed(found):
         return True
     if not found.inputs and found.code in OF_CONSTRUCTORS:
         return _OF_ARGUMENTS.search(found.message) is None
