@@ -211,7 +211,8 @@ class InputSearch:
         self._hopeless = self._hopeless or lacks_own_attribute(self.runner, trial)
         words = _words_of(trial)
         self._alike[words] = self._alike.get(words, 0) + 1
-        if self.best is None or self.best.trial is None or trial.reached > self.best.trial.reached:
+        best = self.best.trial if self.best is not None else None
+        if best is None or trial.reached > best.reached or (trial.reached == best.reached and _asks_for_dims(best) > _asks_for_dims(trial)):
             self.best = node
         return False
 
@@ -521,6 +522,11 @@ def last_of(search: Iterator[ChoiceNode]) -> Optional[ChoiceNode]:
 def _words_of(trial: Trial) -> Tuple[Any, str]:
     """Where an attempt failed, and what was said there."""
     return trial.place, trial.found.message if trial.found is not None else str(trial.error)
+
+
+def _asks_for_dims(trial: Trial) -> bool:
+    """Whether an attempt failed as a tensor has too few dims or too many."""
+    return any(demand.kind == "rank" for demand in demands(trial))
 
 
 def _is_square(node: ChoiceNode) -> bool:

@@ -82,6 +82,10 @@ def _rank(match: Match[str]) -> Iterable[Demand]:
     return [Demand("rank", _rank_got(match.string), int(match[1]))]
 
 
+def _rank_and_got(match: Match[str]) -> Iterable[Demand]:
+    return [Demand("rank", int(match[2]), int(match[1]))]
+
+
 def _more_dims(match: Match[str]) -> Iterable[Demand]:
     index = int(match[2] if match.re.groups > 1 else match[1])
     return [Demand("rank", int(match[1]), index + 1 if index >= 0 else -index, least=True)]
@@ -121,6 +125,7 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
     (r"needs (\d+)D input", _rank),
     (r"[Ee]xpected \d+D or (\d+)D", _rank),
     (r"unbatched \d+-?D or batched (\d+)-?D", _rank),
+    (r"expected (\d+) dims\. Received (\d+)-dim", _rank_and_got),
     (r"is not equal to len\(dims\) = (\d+)", _rank),
     (r"input must have (\d+) dimensions", _rank),
     (r"[Ee]xpected (\d+) dimensions?, got", _rank),
@@ -160,7 +165,7 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
 )  # fmt: skip
 
 
-_WHOLE = (_all_sizes, _either_size, _sum_of_parts)  # nothing else is to be read from a message of theirs
+_WHOLE = (_all_sizes, _either_size, _sum_of_parts, _rank_and_got)  # nothing else is to be read from a message of theirs
 
 
 def _of_message(message: str, name: str) -> Iterator[Demand]:
