@@ -22,6 +22,10 @@ _ATTRIBUTE = re.compile(r"^'(?P<owner>\w+)' object has no attribute '(?P<which>\
 WITHOUT_SUPER = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$")
 TOO_EARLY = re.compile(r"^cannot assign \w+ before Module\.__init__\(\) call")
 _MANGLED = re.compile(r"^_[^_]\w*?(?=__)")  # of `super().__in`: Python asks for `_Net__in`
+_PATTERN = re.compile(  # of einops
+    r"pattern \"(?P<pattern>[^\"]*)\"\.\s+Input tensor shape: (?:torch\.Size\()?(?P<shape>\[[\d, ]*\])\)?\."
+    r" Additional info: \{(?P<given>[^}]*)\}\.\s+(?P<why>.*?)\.?$"
+)
 _UNPACKED = re.compile(r"^(?:too many|not enough) values to unpack \(expected (?P<wanted>\d+)")
 
 
@@ -32,7 +36,26 @@ def python_words(places: Places, mismatch: Mismatch) -> str:
         return _of_call(message)
     if mismatch.exception == "AttributeError":
         return _of_attribute(places, mismatch)
+    if mismatch.exception == "EinopsError":
+        return _of_pattern(message)
     return _of_unpacking(places, mismatch) if mismatch.exception == "ValueError" else ""
+
+
+def _of_pattern(message: str) -> str:
+    found = _PATTERN.search(message)
+    if found is None:
+        return ""
+    said, shape, why = found["pattern"], found["shape"], found["why"]
+    given = found["given"].replace("'", "").replace(": ", " = ")
+    if divided := re.search(r"divide axis of length (\d+) in chunks of (\d+)", why):
+        size, chunks = divided.groups()
+        by = next((each for each in given.split(", ") if each.endswith(f" = {chunks}")), chunks)
+        return f'"{said}" of {shape}: {size} does not divide by {by}'
+    if ranks := re.search(r"expected (\d+) dims\. Received (\d+)-dim", why):
+        return f'"{said}" needs {ranks[1]} dims, {shape} has {ranks[2]}'
+    if sizes := re.search(r"mismatch, (\d+) != (\d+)", why):
+        return f'"{said}" of {shape}: {sizes[1]} is not {sizes[2]}{given and f" ({given})"}'
+    return f'"{said}" of {shape}: {why[:1].lower()}{why[1:]}'
 
 
 def _of_call(message: str) -> str:
