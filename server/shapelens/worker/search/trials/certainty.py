@@ -147,11 +147,11 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
     if any(map(_may_hang_on_rank, left.values())):
-        others = [_all_that_fails(runner, text) for text in _other_ranks(expression)]
+        others = [(_all_that_fails(runner, text), _sizes_in(text)) for text in _other_ranks(expression)]
         left = {
             mistake: found
             for mistake, found in left.items()
-            if not _may_hang_on_rank(found) or (others and all(_stands_at_rank(base, mistake, other) for other in others))
+            if not _may_hang_on_rank(found) or (others and all(_stands_at_rank(base, mistake, *other) for other in others))
         }
     if any(found.code == "dtype" for found in left.values()):
         others = [_all_that_fails(runner, text) for text in _other_dtypes(expression)]
@@ -363,13 +363,28 @@ def _stands(
     return None if any(_refuses(each, *changed) for each in new) else False
 
 
-def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
-    """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had."""
+def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches], sizes: Set[int]) -> bool:
+    """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had. sizes: of its dims."""
     if other is None or mistake in other:
         return True
     is_first = mistake == next(iter(base))
     new = [each for key, each in other.items() if key not in base]
-    return any(_is_of_rank(each) or each.exception in _OF_CHECKS or (is_first and _UNBATCHED.match(each.message)) for each in new)
+    return any(
+        _is_of_rank(each) or each.exception in _OF_CHECKS or _lacks_a_dim(each, sizes) or (is_first and _UNBATCHED.match(each.message))
+        for each in new
+    )
+
+
+def _lacks_a_dim(found: Mismatch, sizes: Set[int]) -> bool:
+    """Whether a view asks for as many times more numbers as a dim has, or fewer: the code counts on one dim less, or on one more."""
+    asked = sorted(_clash(found)) if found.code == "view" and _VIEWED.search(found.message) else []
+    # 2 is the size of a batch, and what a wrong factor is most often.
+    return len(asked) == 2 and asked[0] > 0 and asked[1] % asked[0] == 0 and asked[1] // asked[0] in sizes - {1, 2}
+
+
+def _sizes_in(expression: str) -> Set[int]:
+    """The sizes of the tensors that an example calls its model with."""
+    return set(map(int, _INT.findall(expression, len(constructor_of(expression)))))
 
 
 def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
