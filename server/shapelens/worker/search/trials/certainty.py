@@ -34,6 +34,7 @@ _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that othe
 _DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
 _DUPLICATE = "duplicate dims"
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
+_NAMED = re.compile(r"\b([^\W\d]\w*):(\d+)")  # a dim with its size
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
 # What a constructor refuses for what it was given, which a guess may have brought about: a list in the place of layers, a sum of no sizes.
 _OF_ARGUMENTS = re.compile(r"is not a Module subclass|must be greater than zero|should be .*zero|negative")
@@ -147,11 +148,11 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
     if any(map(_may_hang_on_rank, left.values())):
-        others = [(_all_that_fails(runner, text), _sizes_in(text)) for text in _other_ranks(expression)]
+        at_ranks = [(_all_that_fails(runner, text), _sizes_in(text)) for text in _other_ranks(expression)]
         left = {
             mistake: found
             for mistake, found in left.items()
-            if not _may_hang_on_rank(found) or (others and all(_stands_at_rank(base, mistake, *other) for other in others))
+            if not _may_hang_on_rank(found) or (at_ranks and all(_stands_at_rank(base, mistake, *other) for other in at_ranks))
         }
     if any(found.code == "dtype" for found in left.values()):
         others = [_all_that_fails(runner, text) for text in _other_dtypes(expression)]
@@ -470,6 +471,7 @@ def _has_size(found: Mismatch, size: int) -> bool:
 def _other_ranks(expression: str) -> Iterator[str]:
     """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all."""
     begin = len(constructor_of(expression))
+    expression = expression[:begin] + _in_numbers(expression[begin:])
     tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
     ways: List[Callable[[List[str]], List[str]]] = [lambda dims: [dims[0], "5", *dims[1:]], lambda dims: [dims[0], *dims[2:]]]
     for way in ways if len(tensors) <= MOST_INPUTS else ():
@@ -480,6 +482,16 @@ def _other_ranks(expression: str) -> Iterator[str]:
                     other = other[: match.start(2)] + ", ".join(way(match[2].split(", "))) + other[match.end(2) :]
                 if other != expression:
                     yield other
+
+
+def _in_numbers(arguments: str) -> str:
+    """What a model is called with, without the names of dims: another tensor may use one after the dim that says its size is gone."""
+    sizes = dict(_NAMED.findall(arguments))
+    return _TENSOR.sub(lambda match: "%s[%s]" % (match[1], ", ".join(_number(dim, sizes) for dim in match[2].split(", "))), arguments)
+
+
+def _number(dim: str, sizes: Dict[str, str]) -> str:
+    return sizes.get(dim, dim.rpartition(":")[2])
 
 
 def _other_dtypes(expression: str) -> Iterator[str]:
