@@ -32,6 +32,9 @@ SLOW = {
     "unknown/numbers_of_data.py": "an example is searched for each of its functions",
     "certain/after_a_mistake.py": "a search goes past three mistakes, and proves each of them",
     "operations/words.py": "a fix of each of forty findings is run",
+    "repairs/heads.py": "many fixes are tried",
+    "repairs/inputs_and_widths.py": "many fixes are tried",
+    "repairs/masks.py": "many fixes are tried",
     "programs/slow_in_its_middle.py": "a statement lasts until its deadline",
     "scripts/slow_statements.py": "statements last until their deadline",
 }
