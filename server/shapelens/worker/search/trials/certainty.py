@@ -473,9 +473,8 @@ def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[
     free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):
         names, step = [name for name, other in free.items() if other == size], step_of(size)
-        texts = [
-            (with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in (size + step, 2 * size, size + 2 * step)
-        ]
+        others = list(dict.fromkeys([size + step, 2 * size, size + 2 * step, size + 3 * step]))[:3]  # Three tell whether they are even.
+        texts = [(with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in others]
         if len(names) > 1:
             texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
         yield size, list(dict.fromkeys(texts))
