@@ -18,8 +18,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set
 
 import torch
 
-from ...protocol import ExampleRun, Mismatch, Search, Trace
-from ..calls.module_calls import Mistake, mistake_of
+from ...protocol import ExampleRun, Search, Trace
 from ..evaluation.example_runner import ExampleRunner
 from ..rewrite.resilient import CHANCE
 from ..sandbox.clocks import WorkClock
@@ -42,6 +41,7 @@ from .function_arguments import FunctionArguments, form_of
 from .function_settings import UNKNOWN_TEXT, values_of, with_setting
 from .program import Program, gradients_assumed
 from .step_search import StepSearch
+from .sure_failures import tell_certain
 
 MOST_TRIES = 60  # of one function
 MOST_CALLS = 10  # of one function that the examples of classes speak for
@@ -157,22 +157,7 @@ class FunctionCalls:
         elif not trials.is_over:
             certain = finder.mistakes(found)
             if certain:
-                self._tell(name, found.expression, certain)
-
-    def _tell(self, name: str, expression: str, certain: Mapping[Mistake, Mismatch]) -> None:
-        """Evaluate an example past its mismatches, and add it to the trace with those that are certain."""
-        runner, calls = self._runner, self._runner.evaluation.watch_anew()
-        number, first = len(runner.trace.mismatches), len(runner.trace.layers)
-        found = runner.evaluate(ExampleRun(name, expression, evidence="factory", where="%s()" % name), goes_past=True)
-        runner.evaluation.watch_anew()
-        runner.trace.mismatches[number:] = [
-            each
-            for each in runner.trace.mismatches[number:]
-            if mistake_of(each, calls.spans, 0 if any(each is other for other in calls.mismatches) else first) in certain
-        ]
-        if found is not None:
-            runner.record(found)
-            runner.name_dims([found])
+                tell_certain(runner, ExampleRun(name, found.expression, evidence="factory", where="%s()" % name), certain)
 
     def is_whole(self, name: str, node: Definition, shown: Set[str]) -> bool:
         """Whether nothing more is to be shown of a function."""

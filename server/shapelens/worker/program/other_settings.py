@@ -3,7 +3,7 @@
 A model of which an example was found is built with another value of a setting that its text compares with something, or asks for, where
 that leads into a branch that nothing was seen of. It is called as the example calls it, or as a search finds, or with another value of a
 setting that its `forward` takes (`return_attention=True`); where the branch is one of a step, that step is called then. Where nothing fits,
-nothing is shown and nothing is said.
+what is wrong in the branch whatever the class is given is said, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import traceback
 from dataclasses import replace
 from functools import partial
 from inspect import isfunction
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ...protocol import ExampleRequest, ExampleRun, Mismatch, Search
+from ..calls.module_calls import Mistake
 from ..evaluation.evaluated import Evaluated
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.clocks import WorkClock
@@ -26,6 +27,8 @@ from ..sandbox.limits import TooLong, within
 from ..search.candidates.document_scope import DocumentScope
 from ..search.code.settings_branches import SIZE, Branch, branches_by_settings
 from ..search.code.sources import function_node, methods
+from ..search.events import FoundExample
+from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner, parameters_of
 from ..search.usages.project_settings import Current, ProjectSettings
@@ -34,11 +37,13 @@ from .omitted_inputs import call_with_input, omitted_inputs, values_for
 from .once_more import build_with, call_once_more
 from .setting_texts import SettingTexts
 from .steps import StepCalls, steps_of
+from .sure_failures import Spans, tell_certain
 
 MOST = 12  # other settings of one class and its parts
 MOST_INPUTS = 24  # that are tried for all branches of one class and its parts which ask whether something is given
 MOST_TENSORS = 8  # that are tried for parameters which the example of the class leaves out
 MOST_SECONDS = 1.2  # for one of them
+MOST_SECONDS_OF_PROOF = 6.0  # that no other guess avoids what fails with one of them
 _ONCE_MORE = "__shapelens_once_more__"
 
 
@@ -71,6 +76,7 @@ class _Settings:
         self._seen: Set[int] = set()  # lines of the document
         self._tried: Dict[str, Optional[str]] = {}  # by what was tried: the expression that ran
         self._led_there: List[Tuple[Branch, ast.Call]] = []  # the calls that led into a branch
+        self._failing: List[Callable[[], None]] = []  # say what is wrong in branches in which nothing ran
 
     def show(self) -> None:
         """Evaluate the class with the settings that lead into branches of which nothing was seen."""
@@ -93,7 +99,7 @@ class _Settings:
                     continue
                 around = next((inside for outer, inside in reversed(self._led_there) if branch.lines < outer.lines), call)
                 for expression in self._texts.expressions(around, owner, branch, branches):
-                    found = self._attempt(expression, branch, partial(self._show, expression, branch))
+                    found = self._attempt(expression, branch, partial(self._show, expression, owner, branch))
                     inside = _call(found) if found is not None else None
                     if inside is not None:
                         self._led_there.append((branch, inside))
@@ -104,6 +110,9 @@ class _Settings:
                 for setting in self._texts.settings_that_build_part(owner, branch, branches):
                     self._attempt("%s(%r)" % (owner.__name__, setting), branch, partial(self._show_built_part, owner, setting))
         self._show_omitted_inputs(owners, trials.seen)
+        for say_mistakes in self._failing:
+            if self._left() > 0:
+                say_mistakes()
 
     def _attempt(self, key: str, branch: Branch, show: Callable[[], Optional[str]]) -> Optional[str]:
         """Try what may lead into a branch of which nothing was seen, once, as long as there is time; the expression that ran."""
@@ -169,7 +178,7 @@ class _Settings:
                 self._steps.call(self._request.target, self._cls, name, given.model, given, surely=True)
                 self._seen |= self._runner.lines_shown()
 
-    def _show(self, expression: str, branch: Branch) -> Optional[str]:
+    def _show(self, expression: str, owner: type, branch: Branch) -> Optional[str]:
         """Evaluate an example of the class, with names for its dims, and add what that saw to the trace, if nothing fails there.
 
         A statement of the branch may fail (an attribute that this version of a package does not have): it makes something unknown.
@@ -181,20 +190,53 @@ class _Settings:
             return None
         model, arguments = ast.unparse(call.func), _arguments(call)
         seconds = min(self._most_seconds, max(self._left(), 0.01))
+        failing: Optional[FoundExample] = None
         with contextlib.suppress(TooLong, MemoryError):
             with within(seconds):
                 trials = TrialRunner(self._runner, self._runner.names, seconds)
                 finder = Finder(trials, self._runner.names, run.file, run.text, Search(), lambda path: "")
                 found = self._as_it_is(trials, branch, "%s(%s)" % (model, arguments))
                 found = found or self._with_optional_tensors(trials, model, arguments)
-                found = found or finder.built_so(self._request.target, self._cls, model, arguments)
+                if found is None:
+                    built = finder.example_built_so(BuildPlan(model), self._request.target, self._cls, arguments)
+                    found, failing = (None, built) if built.doubtful else (built.expression, None)
                 # Another size that is given may come with other inputs: tokens, where there are features without it.
-                if found is None or not (branch.value is SIZE or self._is_called_alike(trials, found, arguments)):
+                if found is not None and not (branch.value is SIZE or self._is_called_alike(trials, found, arguments)):
                     return None
+            if failing is not None:
+                self._failing.append(partial(self._say_mistakes, finder, failing, owner, branch))
+            if found is None:
+                return None
             with within(seconds):
                 self._record(found, branch.lines)
             return found
         return None
+
+    def _say_mistakes(self, finder: Finder, failing: FoundExample, owner: type, branch: Branch) -> None:
+        """Add what is wrong in a branch whatever else the class is given to the trace, unless something runs there.
+
+        failing: an example that comes there, and fails.
+        """
+        runner, trace, setting = self._runner, self._runner.trace, self._texts.said_in(_call(failing.expression), owner, branch)
+        if branch.lines & self._seen:
+            return
+        variants = [text for text in failing.variants if self._texts.said_in(_call(text), owner, branch) == setting]
+        mistakes: Mapping[Mistake, Mismatch] = {}
+        with contextlib.suppress(TooLong, MemoryError), within(MOST_SECONDS_OF_PROOF):
+            mistakes = finder.mistakes(replace(failing, variants=tuple(variants)))
+        said = {each.span for each in trace.mismatches}
+        with contextlib.suppress(TooLong, MemoryError), within(self._most_seconds):
+            example = ExampleRun("", failing.expression, evidence="inferred")
+            if mistakes:
+                tell_certain(
+                    runner, example, mistakes, lambda found, spans: found.span not in said and self._comes_from(branch, found, spans)
+                )
+
+    def _comes_from(self, branch: Branch, found: Mismatch, spans: Spans) -> bool:
+        """Whether a mismatch arose in a branch, or in a layer that it makes."""
+        made = spans[found.layer] if found.layer is not None and found.layer < len(spans) else None
+        places = [place for place in (*found.trail, made) if place is not None]
+        return any(place.file == self._runner.run.file and place.line in branch.lines for place in places)
 
     def _as_it_is(self, trials: TrialRunner, branch: Branch, expression: str) -> Optional[str]:
         """The expression, if it runs, or fails in a statement of the branch with an exception that no other arguments prevent."""

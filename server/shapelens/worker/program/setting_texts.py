@@ -49,6 +49,11 @@ class SettingTexts:
             found += [called.changed(repr(value)).text() for value in values if _may_be(given, value)][:MOST_VALUES]
         return found
 
+    def said_in(self, example: Optional[ast.Call], owner: type, branch: Branch) -> Optional[str]:
+        """What an example says of the setting of a branch where it builds its model; None where it says nothing of it."""
+        built = self._argument(Draft(BuildPlan(ast.unparse(example.func))), owner, branch.name) if example is not None else None
+        return built.text if built is not None else None
+
     def settings_of_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Dict[str, Any]]:
         """What leads into a branch of a part where the part's `forward` takes the setting, and that of the class does not."""
         setting = _setting_of_forward(owner, branch.name)

@@ -1,17 +1,45 @@
 """Statements of a program that failed in Python, and are wrong whatever data they get: they are said, while other failures may come from
-what stands in for the world."""
+what stands in for the world. So is what fails in an example of a class and would in any other."""
 
 from __future__ import annotations
 
-from typing import List
+from typing import Callable, List, Mapping, Optional, Sequence
 
-from ...protocol import Mismatch
+from ...protocol import ExampleRun, FileSpan, Mismatch
 from ..calls.exception_handlers import was_awaited
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
+from ..calls.module_calls import Mistake, mistake_of
 from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
+from ..evaluation.example_runner import ExampleRunner
 from .program import Program
+
+Spans = Sequence[Optional[FileSpan]]  # where layers were constructed
+
+
+def tell_certain(
+    runner: ExampleRunner,
+    example: ExampleRun,
+    certain: Mapping[Mistake, Mismatch],
+    is_told: Callable[[Mismatch, Spans], bool] = lambda found, spans: True,
+) -> None:
+    """Evaluate an example past its mismatches, and add it to the trace with the certain ones that are to be told, if there are any."""
+    trace, calls = runner.trace, runner.evaluation.watch_anew()
+    number, first = len(trace.mismatches), len(trace.layers)
+    found = runner.evaluate(example)
+    runner.evaluation.watch_anew()
+    told = []
+    for each in trace.mismatches[number:]:
+        has_ended = not any(each is other for other in calls.mismatches)  # The example; it counts the layers of the trace.
+        spans = [*[None] * first, *calls.spans] if has_ended else calls.spans
+        told += [each] if mistake_of(each, spans) in certain and is_told(each, spans) else []
+    if found is None or not told:
+        runner.take_back()
+    else:
+        trace.mismatches[number:] = told
+        runner.record(found)
+        runner.name_dims([found])
 
 
 def sure_failures(program: Program, evaluation: Evaluation, example: int) -> List[Mismatch]:

@@ -473,16 +473,11 @@ class Finder:
         """The most credible way to build a class, whether or not it can be built so."""
         return next(self._ways(name, cls)).plan
 
-    def built_so(self, name: str, cls: type, model: str, arguments: str) -> Optional[str]:
-        """The example of a class that is built by this text, called with these arguments, or with others that are found; None for none.
+    def example_built_so(self, plan: BuildPlan, name: str, cls: type, arguments: str) -> FoundExample:
+        """The example of a class that is built so, called with these arguments, or with others that are found; doubtful where nothing fits.
 
         Tensors keep their ranks, as the class is called alike whatever its settings are.
         """
-        found = self.example_built_so(BuildPlan(model), name, cls, arguments)
-        return None if found.doubtful else found.expression
-
-    def example_built_so(self, plan: BuildPlan, name: str, cls: type, arguments: str) -> FoundExample:
-        """The same; one that is doubtful where nothing fits."""
         expression = "%s(%s)" % (plan.text(), arguments)
         trial = self.runner.whole(expression)
         other = expression if trial.error is None else None

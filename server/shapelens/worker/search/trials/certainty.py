@@ -74,6 +74,7 @@ SAME_DIMS = frozenset(
     ]
 )
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_JOINED = re.compile(r"must match except in dimension (\d+)\..* for tensor number (\d+) in the list")
 _VIEWED = re.compile(r"shape '\[([^\]]*)\]' is invalid for input of size (\d+)")
 _OF_CHECKS = ("AssertionError", "EinopsError")  # of what looks at the dims itself
 _UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolution wants a batch.
@@ -227,13 +228,17 @@ def _are_refused_alike(one: Mismatch, other: Mismatch) -> bool:
 
 def _clashes(found: Mismatch) -> Clashes:
     """The sizes that do not fit each other, of each dim in which two tensors differ."""
-    shapes = [each.shape for each in found.inputs[:2] if each.shape] if found.code in OF_DIMS and not found.argument else []
+    joined = _JOINED.search(found.message) if found.code == "cat" else None
+    given = [found.inputs[number] for number in (0, int(joined[2]) if joined else 1) if number < len(found.inputs)]
+    shapes = [each.shape for each in given if each.shape] if found.code in OF_DIMS and not found.argument else []
     if len(shapes) < 2 or len(shapes[0]) != len(shapes[1]):
         return {0: _clash(found)}
     told: Clashes = {}
     counts_one = found.code == "cat" or found.message.startswith("output with shape")  # In place, a dim of 1 is not stretched.
     for back in range(1, len(shapes[0]) + 1):
         one, other = shapes[0][-back], shapes[1][-back]
+        if joined and len(shapes[0]) - back == int(joined[1]):
+            continue
         if one and other and one != other and (counts_one or min(one, other) > 1):
             told[back] = (one, other)
     return told or {0: _clash(found)}
@@ -512,9 +517,8 @@ def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[
     free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):
         names, step = [name for name, other in free.items() if other == size], step_of(size)
-        texts = [
-            (with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in (size + step, 2 * size, size + 2 * step)
-        ]
+        others = list(dict.fromkeys([size + step, 2 * size, size + 2 * step, size + 3 * step]))[:3]  # Three tell whether they are even.
+        texts = [(with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in others]
         if len(names) > 1:
             texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
         yield size, list(dict.fromkeys(texts))

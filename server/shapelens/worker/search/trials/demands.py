@@ -11,13 +11,13 @@ from typing import Any, Callable, Iterable, Iterator, List, Match, Optional, Tup
 
 import torch
 
-from ....protocol import Value
+from ....protocol import FileSpan, Value
 from ....stated.syntax_trees import program_of
 from ...sandbox.exceptions import traceback_of
 from .trial import RefusedInput, Trial
 
 MOST = 12
-_DIM_READ = re.compile(r"\.(?:shape\[|size\(\)\[)\s*(\d)\s*\]")
+_DIM_READ = re.compile(r"\.(?:shape|size\(\))\[\s*(\d)\s*\]|\b(\w+)\[\s*(\d)\s*\]")
 _INT = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
@@ -60,9 +60,9 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         return
     message = found.message
     if "tuple index out of range" in message and found.span is not None:
-        dims = _DIM_READ.findall(linecache.getline(found.span.file, found.span.line))
+        dims = _dims_read(found.span)
         if dims:  # `x.shape[2]`
-            yield Demand("rank", -1, 1 + max(map(int, dims)), least=True)
+            yield Demand("rank", -1, 1 + max(dims), least=True)
     shapes = [value.shape for value in found.inputs if value.shape is not None]
     if found.code == "view":
         yield from _of_view(message, shapes)
@@ -73,6 +73,17 @@ def _demands(trial: Trial) -> Iterator[Demand]:
         yield from _of_dtype(message, found.inputs)
     if not isinstance(error, RefusedInput):
         yield from _of_frame(traceback_of(error))
+
+
+def _dims_read(span: FileSpan) -> List[int]:
+    """The dims that a line reads of shapes, by their numbers: of `x.shape[2]`, and of `size[2]` where `size = x.size()` stands before."""
+    lines = linecache.getlines(span.file)[: span.line]
+    found: List[int] = []
+    for dim, name, of_name in _DIM_READ.findall(lines[-1] if lines else ""):
+        held = re.compile(r"\s*%s\s*=[^=].*\.(shape|size\(\))\s*(#.*)?$" % name)
+        if dim or any(map(held.match, lines)):
+            found.append(int(dim or of_name))
+    return found
 
 
 # --- messages ---
