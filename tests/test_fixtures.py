@@ -27,6 +27,10 @@ async def batch() -> AsyncIterator[Batch]:
 
 SLOW = {
     "certain/branches.py": "a search goes past its mistakes, and proves each of them",
+    "certain/attention.py": "a search goes past its mistakes, and proves each of them",
+    "certain/one_against_others.py": "a search goes past its mistakes, and proves each of them",
+    "certain/operations.py": "a search goes past its mistakes, and proves each of them",
+    "certain/sizes_in_messages.py": "a search goes past its mistakes, and proves each of them",
     "certain/norms.py": "a search goes past its mistakes, and proves each of them",
     "pitfalls/loops_over_pictures.py": "a search lasts until its deadline",
     "unknown/numbers_of_data.py": "an example is searched for each of its functions",

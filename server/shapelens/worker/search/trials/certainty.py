@@ -29,6 +29,7 @@ from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
+TOGETHER = 3  # examples in which all numbers that are equal are changed: so many tell whether a difference follows them evenly
 MOST_INPUTS = 3  # of which each may have another number of dims
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
@@ -427,9 +428,9 @@ def _apart_from(
 ) -> Mismatches:
     """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
     sizes follow that number, none of which makes them fit, all of these examples do."""
-    waiting, kept = dict(left), set(left)
+    waiting, kept, changed = dict(left), set(left), set()
     seen: List[Tuple[int, Mismatches]] = [(size, base)]
-    for text, other_size in texts:
+    for place, (text, other_size) in enumerate(texts):
         if not waiting or runner.is_over:
             break
         other = _all_that_fails(runner, text)
@@ -441,6 +442,9 @@ def _apart_from(
             if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
                 stands = True if _fits_with_none([(each, known[mistake]) for each, known in seen if mistake in known]) else None
                 kept -= set() if stands else {mistake}  # Until three of them tell.
+                changed.add(mistake)
+            elif mistake in changed and place >= TOGETHER:
+                continue  # It depends on a number, which is not the one of those that are equal that was changed alone.
             elif stands is not None:
                 kept -= {mistake}
             if stands is not None:
@@ -517,7 +521,7 @@ def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[
     free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
     for size in dict.fromkeys(free.values()):
         names, step = [name for name, other in free.items() if other == size], step_of(size)
-        others = list(dict.fromkeys([size + step, 2 * size, size + 2 * step, size + 3 * step]))[:3]  # Three tell whether they are even.
+        others = list(dict.fromkeys([size + step, 2 * size, size + 2 * step, size + 3 * step]))[:TOGETHER]
         texts = [(with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in others]
         if len(names) > 1:
             texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
