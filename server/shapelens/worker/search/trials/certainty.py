@@ -29,6 +29,7 @@ from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
 MOST_VARIANTS = 12
+LARGEST_BATCH_OR_CHANNELS = 4  # of a guess: other sizes of an input are larger
 TOGETHER = 3  # examples in which all numbers that are equal are changed: so many tell whether a difference follows them evenly
 MOST_INPUTS = 3  # of which each may have another number of dims
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
@@ -139,6 +140,8 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     base = _all_that_fails(runner, expression)
     if not base:
         return {}
+    if _is_refused(next(iter(base.values())), expression):
+        return {mistake: found for mistake, found in base.items() if is_ill_formed(found)}
     is_alone = _all_follow_first(base)
     left = {
         mistake: found
@@ -164,6 +167,12 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
             if found.code != "dtype" or (others and all(_stands_at_dtype(base, mistake, other) for other in others))
         }
     return left
+
+
+def _is_refused(found: Mismatch, expression: str) -> bool:
+    """Whether the code's own check says a size of the input that it does not take."""
+    said = set(map(int, _INT.findall(found.message))) if found.exception == "AssertionError" else set()
+    return bool(said & {size for size in _sizes_in(expression) if size > LARGEST_BATCH_OR_CHANNELS})
 
 
 def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str, said: Said) -> Mismatches:
