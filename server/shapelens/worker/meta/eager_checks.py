@@ -72,8 +72,8 @@ def dtypes_go_together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> 
 
 
 def _small(tensor: Tensor) -> Tensor:
-    """Of two elements in each dim that has more than one."""
-    return torch.empty([min(size, 2) for size in tensor.shape], dtype=tensor.dtype, device=tensor.device)
+    """Of two elements in each dim that has more than one; zeros, as they may be indices."""
+    return torch.zeros([min(size, 2) for size in tensor.shape], dtype=tensor.dtype, device=tensor.device)
 
 
 def _doubled(dtype: torch.dtype) -> torch.dtype:

@@ -6,8 +6,9 @@ depends on values, eager's answer for made-up ones would be a lie, so those oper
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import torch
 
@@ -22,6 +23,13 @@ MOST_OF_ATTENTION = 1 << 22  # the same, of an attention, whose work grows faste
 MOST_OPINIONS = 2000  # that are kept: a block that is wrong is often repeated
 
 _opinions: Dict[Any, "Opinion"] = {}
+
+
+class _Asking:
+    is_asked = False
+
+
+state = _Asking()  # whether eager is asked right now: what that computes is no part of the user's program
 
 _GENERATOR = torch.Generator()  # so that the user's random numbers stay what they are
 _DRAWN = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -78,7 +86,7 @@ def ask(
     """
     if getattr(func, "__name__", "") in BY_VALUE or _inside_transform():
         return None
-    with torch._C.DisableTorchFunction(), torch.no_grad(), warnings.catch_warnings():
+    with torch._C.DisableTorchFunction(), torch.no_grad(), warnings.catch_warnings(), _asked():
         warnings.simplefilter("ignore")
         if resize is not None:
             args, kwargs = _moved(args, resize), _moved(kwargs, resize)
@@ -93,10 +101,22 @@ def ask(
         opinion = _opinions.get((func, look)) if look is not None else None
         if opinion is None:
             opinion = _formed(func, args, kwargs)
-            if look is None or len(_opinions) >= MOST_OPINIONS or not opinion.may_be_kept():
+            if not opinion.may_be_kept():
                 return opinion
-            _opinions[func, look] = opinion = opinion.again()  # The exception of the first one holds its frames, and the tensors there.
+            opinion = opinion.again()  # The exception of the first one holds its frames, and the tensors there.
+            if look is None or len(_opinions) >= MOST_OPINIONS:
+                return opinion
+            _opinions[func, look] = opinion
         return opinion.again()
+
+
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    before, state.is_asked = state.is_asked, True
+    try:
+        yield
+    finally:
+        state.is_asked = before
 
 
 def _formed(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Opinion:
