@@ -15,7 +15,7 @@ from ..rewrite.instrument import Site
 from ..trace import module_tree, provenance
 from ..trace.devices import devices
 from ..trace.frames import Frames
-from ..trace.layer_inputs import Expectation, is_torch_layer, lone_picture, rule_of, unmet_expectations, wrong_dtype
+from ..trace.layer_inputs import Expectation, expectations, is_torch_layer, is_unmet, lone_picture, wrong_dtype
 from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, SeenValues
@@ -260,9 +260,10 @@ class Calls:
         """
         arrived: Optional[List[int]] = None
         with _plainly():  # Nothing is computed.
-            failed = unmet_expectations(module, args, kwargs)
-            if not failed and args and isinstance(args[0], Tensor) and rule_of(module) is not None:
-                provenance.mark_taken(args[0], module)
+            asked = expectations(module, args, kwargs)
+            failed = [each for each in asked if is_unmet(each)]
+            if not failed:
+                provenance.mark_taken(asked)
             lone = lone_picture(module, args, kwargs) if self.wants_batch and self.refuse is not None else None
         if lone is not None and self.refuse is not None and self.most_dims <= lone.dim():
             message = "Expected %dD (unbatched) or %dD (batched) input, but got input of size: %s"
@@ -279,11 +280,11 @@ class Calls:
             by_position: Dict[Any, List[Expectation]] = {}
             for expected in failed:
                 by_position.setdefault(expected.position, []).append(expected)
-            for position, expectations in by_position.items():
-                shape = list(expectations[0].tensor.shape)
-                for expected in expectations:
+            for position, unmet in by_position.items():
+                shape = list(unmet[0].tensor.shape)
+                for expected in unmet:
                     shape[expected.dim] = expected.need
-                args, kwargs = _replaced(args, kwargs, position, stand_in(expectations[0].tensor, shape))
+                args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
         with _plainly():
             wrong = wrong_dtype(module, args, kwargs)
         if wrong is not None:

@@ -115,8 +115,8 @@ class _ZygoteServer:
         for frame in self._splitter.feed(chunk):
             message = decode(frame[HEADER.size :])
             if isinstance(message, Run):
-                loaded = self._project.context.run
-                if (message.file, message.text) != (loaded.file, loaded.text):
+                loaded, is_awaited = self._project.context.run, message.typed and not message.background
+                if not is_awaited and (message.file, message.text) != (loaded.file, loaded.text):
                     self._project.foreign_changes.by_loading()  # Else each process that does a run of another text looks.
                 self._children.submit(message, background=message.background)
             elif isinstance(message, Cancel):

@@ -216,22 +216,15 @@ def outermost_layer() -> Optional[nn.Module]:
     return next(iter(list(running_layers())[-1:]), None)
 
 
-def unmet_expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Expectation]:
-    """The expectations that these arguments of a layer's forward don't meet."""
+def expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Expectation]:
+    """The sizes that a layer's constructor says of these arguments of its forward; [] where nothing is known."""
     rule = rule_of(module)
     if rule is None or HALF_BUILT in module.__dict__ or not _weight_agrees(module):
         return []
-    return [expected for expected in rule(module, args, kwargs) if type(expected.need) is int and _differs(expected)]
+    return [expected for expected in rule(module, args, kwargs) if type(expected.need) is int]
 
 
-def taken_sizes(module: Any, tensor: Tensor) -> Dict[int, int]:
-    """The sizes that a layer's constructor says of the first argument of its forward, by dim."""
-    rule = rule_of(module)
-    found = rule(module, (tensor,), {}) if rule is not None else ()
-    return {expected.dim: expected.need for expected in found if expected.tensor is tensor and type(expected.need) is int}
-
-
-def _differs(expected: Expectation) -> bool:
+def is_unmet(expected: Expectation) -> bool:
     """Whether the size is another one; that of a nested tensor is no number."""
     size = expected.tensor.shape[expected.dim]
     return type(size) is int and size != expected.need

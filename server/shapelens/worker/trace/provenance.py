@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from ...protocol import Origin
-from .layer_inputs import size_setter, taken_sizes
+from .layer_inputs import Expectation, size_setter
 from .recorder import Recorder
-from .value_summary import ORIGIN, TAKER
+from .value_summary import ORIGIN, TAKEN
 
 Tensor = torch.Tensor
 _plainly = torch._C.DisableTorchFunction
@@ -161,9 +161,10 @@ def trace_back(tensor: Tensor, dim: int, recorder: Recorder) -> List[Origin]:
     return found
 
 
-def mark_taken(tensor: Tensor, module: nn.Module) -> None:
-    """A layer of torch's takes this tensor: what its constructor says of the size of a dim holds for all that get the tensor."""
-    tensor.__dict__[TAKER] = module
+def mark_taken(expected: Sequence[Expectation]) -> None:
+    """A layer of torch's takes these tensors: what its constructor says of their sizes holds for all that get them."""
+    for each in expected:
+        each.tensor.__dict__.setdefault(TAKEN, {})[each.dim] = each.need
 
 
 def pinned_size(tensor: Tensor, dim: int) -> Optional[int]:
@@ -171,11 +172,10 @@ def pinned_size(tensor: Tensor, dim: int) -> Optional[int]:
     it went through. It has that size whatever comes in, if the rest fits. None where there is none.
     """
     with _plainly():
-        taker = tensor.__dict__.get(TAKER)
+        taken: Dict[int, int] = tensor.__dict__.get(TAKEN, {})
         node: Optional[Derivation] = tensor.__dict__.get(ORIGIN)
-        sizes = taken_sizes(taker, tensor) if taker is not None else {}
-    if dim in sizes:
-        return sizes[dim]
+    if dim in taken:
+        return taken[dim]
     for _ in range(MOST_STEPS):
         if node is None or dim >= len(node.result):
             break

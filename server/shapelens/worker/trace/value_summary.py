@@ -36,7 +36,7 @@ HALF_BUILT = "_shapelens_half_built"  # in the __dict__ of a layer whose constru
 STAND_IN = "_shapelens_stand_in"  # an attribute of tensors that stand in for the result of a failed operation: True, or VAGUE
 VAGUE = "vague"  # a stand-in of which nothing is known
 ORIGIN = "_shapelens_origin"  # an attribute of tensors: see provenance.py
-TAKER = "_shapelens_taker"  # an attribute of tensors: the layer of torch's that took it last
+TAKEN = "_shapelens_taken"  # an attribute of tensors: the sizes that layers say which took it, by dim
 
 SCALARS = {
     int: "int",
