@@ -194,8 +194,7 @@ class Rewriter(ExpressionRewriter):
             out.extend([node, *reports])
         elif isinstance(node, ast.Assert):
             # What an assertion says of data, or of a file of another machine, cannot be known: it is taken to hold.
-            node.test = _without_files(node.test)
-            node.test = self._call(ASSUMED, [self.visit(node.test)], place_of(node.test))
+            node.test = self._assumed(_without_files(node.test))
             out.append(node)
         elif isinstance(node, ast.Return):
             if node.value is not None:
@@ -206,6 +205,16 @@ class Rewriter(ExpressionRewriter):
         else:
             out.append(self._compound(node))
         self.statement = outer
+
+    def _assumed(self, test: ast.expr, *, holds: bool = True) -> ast.expr:
+        """An asserted expression, rewritten, that is what it has to be (`holds`) where its truth depends on data: `not isnan(x).any()`."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test.operand = self._assumed(test.operand, holds=not holds)
+            return test
+        if isinstance(test, ast.BoolOp):
+            test.values = [self._assumed(part, holds=holds) for part in test.values]
+            return test
+        return self._call(ASSUMED, [self.visit(test), ast.Constant(holds)], place_of(test))
 
     def _compound(self, node: Any) -> Any:
         reports: List[ast.stmt] = []

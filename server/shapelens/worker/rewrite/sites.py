@@ -11,7 +11,7 @@ SCALAR = "__shapelens_scalar__"  # (k, value) -> value: like VALUE, where a numb
 NAMES = "__shapelens_names__"  # (k, *values) -> True: values of sites k, k + 1, ..., numbers among them
 BOUND = "__shapelens_bound__"  # (k, *values) -> True: like NAMES, where numbers do not count
 READ = "__shapelens_read__"  # (k, function): the value of site k is what the function returns, if it can be had
-ASSUMED = "__shapelens_assumed__"  # (value) -> value, or True where its truth depends on data
+ASSUMED = "__shapelens_assumed__"  # (value, holds) -> value, or `holds` where its truth depends on data
 TURNS = "__shapelens_turns__"  # (range) -> range, a short one where its length depends on data
 FIRST_TURNS = (
     "__shapelens_first_turns__"  # (iterable, line, or 0 where all turns have reports) -> the items that a `for` takes with reports

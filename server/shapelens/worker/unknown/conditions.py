@@ -7,6 +7,7 @@ is asked again and again, as by `while not done.all()`: that becomes true in the
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
@@ -25,6 +26,7 @@ ConditionPlace = Tuple[str, int]  # file and line
 MOST_TURNS = 64  # that a loop takes while its condition depends on data
 MOST_PATHS = 4  # that are tried where user code gives one up
 LONGEST = 0.05  # seconds that an evaluation may take whose conditions are turned one by one
+_ASSERTED = re.compile(r"\s*assert\b\s*\(?\s*(not\b)?")
 _FALSE = "this condition depends on data: what is shown is seen where it is false"
 _TRUE = "this condition depends on data: what is shown is seen where it is true, as the code goes no further where it is false"
 _LOOP = "this loop ends when the data says so: what is shown is seen in %d turns of it" % MOST_TURNS
@@ -45,8 +47,9 @@ class Branches:
     def decide(self, place: ConditionPlace) -> bool:
         """The truth of the condition at a place. What code asserts is taken to hold, on the other path too (in libraries as well, which are
         not rewritten)."""
-        if linecache.getline(*place).lstrip().startswith("assert"):
-            return True
+        asserted = _ASSERTED.match(linecache.getline(*place))
+        if asserted is not None:
+            return asserted[1] is None
         count = self.asked[place] = self.asked.get(place, 0) + 1
         return (count > MOST_TURNS) is not (unknown_sizes.state.other_path is not (place in self.turned))
 
@@ -105,7 +108,7 @@ def called_by_library() -> bool:
     return any(folder in frame.f_code.co_filename for folder in ("site-packages", "dist-packages"))
 
 
-def assumed(value: Any) -> Any:
-    """An asserted value; True where it is data, so that its truth is not known."""
+def assumed(value: Any, holds: bool) -> Any:
+    """An asserted value; what it has to be where it is data, so that its truth is not known."""
     with torch._C.DisableTorchFunction():
-        return True if isinstance(value, Tensor) and value.is_meta else value
+        return holds if isinstance(value, Tensor) and value.is_meta else value
