@@ -23,7 +23,7 @@ from ..loading.definitions import KEPT
 from ..loading.importer import parse
 from ..loading.statements import bound_names, global_assignments
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
-from ..trace.value_summary import STAND_IN
+from ..trace.value_summary import OF_EXAMPLE, STAND_IN
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls
@@ -63,8 +63,13 @@ def is_sure(error: BaseException) -> bool:
     of_class = inspect.getattr_static(type(owner), name, None)
     if isinstance(owner, torch.nn.Module) and isinstance(of_class, property):  # torch says that it is missing where something in it is.
         return _is_sure_of_property(of_class, owner)
-    is_guess = isinstance(owner, (torch.nn.Identity, torch.nn.PReLU))  # most often: in the place of a module that a constructor is given
-    return isinstance(owner, torch.nn.Module) and not is_guess and _is_set_nowhere(type(owner), name)
+    return isinstance(owner, torch.nn.Module) and not _is_given(owner, error) and _is_set_nowhere(type(owner), name)
+
+
+def _is_given(owner: torch.nn.Module, error: BaseException) -> bool:
+    """Whether an example gave a module to the code that asks it for something: another one may have that."""
+    place = _last_place(error) if OF_EXAMPLE in owner.__dict__ else None
+    return place is not None and all(place[0].f_locals.get(name) is not owner for name in place[0].f_code.co_varnames[:1])
 
 
 def unpacks_known_tensor(error: BaseException) -> bool:

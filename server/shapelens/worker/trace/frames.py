@@ -16,6 +16,7 @@ from ...protocol import FileSpan
 from ..locations import TORCH, WORKER
 from .module_names import package_of
 from .recorder import Recorder
+from .value_summary import OF_EXAMPLE
 
 EXAMPLE_FILE = "<example>"
 
@@ -70,7 +71,7 @@ class Frames:
 
     def constructor(self, module: Any) -> Tuple[Optional[FileSpan], int]:
         """Where a module under construction is constructed, if that is user code that was not rewritten, or else None; and the id of the
-        frame that constructs it."""
+        frame that constructs it. A module that the example's expression constructs is marked."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
@@ -79,6 +80,8 @@ class Frames:
                 if not (code.co_name in ("__init__", "__new__", "__call__") and frame.f_locals.get(first) in (module, type(module))):
                     break
             frame = frame.f_back
+        if frame is not None and frame.f_code.co_filename == EXAMPLE_FILE:
+            module.__dict__[OF_EXAMPLE] = True
         if frame is None or not self.is_user_file(frame.f_code.co_filename) or self._reports(frame.f_code):
             return None, id(frame)
         return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False), id(frame)

@@ -31,6 +31,7 @@ MOST_VALUES = 10_000  # that are kept for those that are like them
 DEEPEST = 4
 
 LAYER = "_shapelens_layer"  # in a module's __dict__: its index in Trace.layers
+OF_EXAMPLE = "_shapelens_of_example"  # in a module's __dict__: whether the example's own expression constructed it
 MODE = "_shapelens_mode"  # in a module's __dict__: whether the example has set it to training
 HALF_BUILT = "_shapelens_half_built"  # in the __dict__ of a layer whose constructor refused its arguments
 STAND_IN = "_shapelens_stand_in"  # an attribute of tensors that stand in for the result of a failed operation: True, or VAGUE
