@@ -52,9 +52,9 @@ class Failed:
 
 def words(failed: Failed) -> str:
     """The words for a failed operation; "" where there are none better than eager's."""
-    of_tape = tape_words(failed.mismatch, failed.named(0) if failed.tensors else "")
-    if of_tape:
-        return of_tape
+    said = tape_words(failed.mismatch, failed.named(0) if failed.tensors else "") or _kernel(failed.message)
+    if said:
+        return said
     say = _BY_CODE.get(failed.mismatch.code)
     if say is None or not failed.tensors:
         return ""
@@ -282,6 +282,14 @@ def _channels(failed: Failed) -> str:
     if not found or len(failed.tensors) < 2:
         return ""
     return f"{failed.named(0)} has {found.group(2)} channels, the weight {failed.named(1)} takes {found.group(1)}"
+
+
+def _kernel(message: str) -> str:
+    found = re.search(r"a list of (\d+) values to match the convolution dimensions, but got stride=\[(.*?)\]", message)
+    if not found:
+        return ""
+    wanted = found.group(2).count(",") + 1
+    return f"kernel_size has {found.group(1)} number{'' if found.group(1) == '1' else 's'} and needs {wanted}"
 
 
 def _window(failed: Failed) -> str:

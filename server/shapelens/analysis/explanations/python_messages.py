@@ -60,7 +60,7 @@ def _of_pattern(message: str) -> str:
 
 def _of_call(message: str) -> str:
     if found := _MISSING.match(message):
-        names = re.findall(r"'(\w+)'", found["which"])
+        names = re.findall(r"['\"](\w+)['\"]", found["which"])
         return f"{_function(found)} needs {' and '.join(f'`{name}`' for name in names)}, which this call does not give"
     if found := _UNKNOWN.match(message):
         return f"{_function(found)} has no parameter `{found['which']}`"

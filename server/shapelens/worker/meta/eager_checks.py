@@ -84,10 +84,11 @@ def _doubled(dtype: torch.dtype) -> torch.dtype:
 # --- shapes ---
 
 
-def as_eager(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> None:
-    """Raises what eager raises for arguments of these shapes, and for indices that are known; each signature is tried once."""
+def as_eager(func: Callable[..., Any], args: Args, kwargs: Kwargs, most: int = MOST_ELEMENTS) -> None:
+    """Raises what eager raises for arguments of these shapes, and for indices that are known; each signature is tried once. Arguments of
+    more than `most` elements are not tried."""
     tensors = list(tensors_in((args, kwargs)))
-    if not any(tensor.is_meta for tensor in tensors) or sum(tensor.numel() for tensor in tensors) > MOST_ELEMENTS:
+    if not any(tensor.is_meta for tensor in tensors) or sum(tensor.numel() for tensor in tensors) > most:
         return
     key = func, _signature(args), _signature(kwargs)
     if key in _accepted and all(tensor.is_meta for tensor in tensors):
@@ -137,7 +138,12 @@ def convolution_fits(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> No
         fits = tensor.shape[1 - rank] == weight.shape[0] and max(steps[1]) < max(steps[2] + steps[3])
     if fits and isinstance(bias, Tensor):
         fits = tuple(bias.shape) == (weight.shape[1] * groups if transposed else weight.shape[0],)
-    if not fits or (transposed and max(steps[1]) > 0):
+    if not fits:
+        as_eager(func, args, kwargs, second_opinion.MOST_ELEMENTS)  # It refuses them before it computes anything.
+        if weight.dim() != rank:  # Too large to be asked about.
+            wanted = "a single integer value or a list of %d values to match the convolution dimensions" % (weight.dim() - 2)
+            raise RuntimeError("expected stride to be %s, but got stride=%s" % (wanted, steps[2]))
+    elif transposed and max(steps[1]) > 0:
         as_eager(func, args, kwargs)
 
 

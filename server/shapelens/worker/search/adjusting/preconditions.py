@@ -146,6 +146,13 @@ def _instances(level: Level, test: ast.expr, text: str, needed: bool) -> Iterato
 
 
 def _others(level: Level, test: ast.expr, node: ast.expr, value: Any) -> Iterator[Any]:
+    asked = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
+    for kind in (tuple, list):  # `isinstance(kernel_size, tuple)`
+        if kind.__name__ in asked and isinstance(value, (int, list, tuple)) and not isinstance(value, (bool, kind)):
+            several = [value, value] if isinstance(value, int) else list(value)
+            if len(several) > 2 and several.count(several[0]) == len(several):  # So many were a guess; most often there are two.
+                yield kind(several[:2])
+            yield kind(several)
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
