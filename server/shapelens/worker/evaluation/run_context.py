@@ -62,7 +62,7 @@ class RunContext:
         run = self.run
         before = list(sys.path), list(sys.argv)
         former_folder = os.getcwd()
-        sys.argv = CommandLine([run.file])
+        sys.argv = CommandLine(run.file, run.root, run.followed_for)
         sys.meta_path.insert(0, self.finder)
         sys.meta_path.append(self.missing)
         absences.watch(self.frames.is_user_file)

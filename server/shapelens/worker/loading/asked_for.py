@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from types import ModuleType
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from .importer import UserFinder
 
@@ -19,22 +19,35 @@ def asked_for(name: str) -> Optional[str]:
 
     Of several, the one that leads to the file for which the program is followed (`Run.followed_for`), else the first one.
     """
-    finder = next((each for each in sys.meta_path if isinstance(each, UserFinder)), None)
+    found = list(_choices(name))
+    return leading_to(name) or (found[0][0] if found else None)
+
+
+def leading_to(name: str) -> Optional[str]:
+    """The text among those that leads to the file for which the program is followed; None where none does."""
+    finder = _finder()
+    wanted = os.path.splitext(os.path.basename(finder.followed_for))[0] if finder is not None else ""
+    leads = (choice for choice, leads_to in _choices(name) if re.search(r"\b%s\b" % re.escape(wanted), leads_to))
+    return next(leads, None) if wanted else None
+
+
+def _finder() -> Optional[UserFinder]:
+    return next((each for each in sys.meta_path if isinstance(each, UserFinder)), None)
+
+
+def _choices(name: str) -> Iterator[Tuple[str, str]]:
+    """The texts that the project's code compares an option of this name with, or looks up by it, each with what it leads to."""
+    finder = _finder()
     if finder is None:
-        return None
-    wanted = os.path.splitext(os.path.basename(finder.followed_for))[0]
+        return
     modules = {vars(module).get("__file__"): module for module in list(sys.modules.values()) if isinstance(module, ModuleType)}
-    found: List[str] = []
     for file in [finder.document, *finder.loaded[:MOST_FILES]]:
         try:
             text = finder.text_of(file)
         except (OSError, SyntaxError, ValueError):
             continue
-        for choice, leads_to in (*_compared(name, text), *_looked_up(name, text, modules.get(file))):
-            if wanted and re.search(r"\b%s\b" % re.escape(wanted), leads_to):
-                return choice
-            found.append(choice)
-    return found[0] if found else None
+        yield from _compared(name, text)
+        yield from _looked_up(name, text, modules.get(file))
 
 
 def _compared(name: str, text: str) -> Iterator[Tuple[str, str]]:

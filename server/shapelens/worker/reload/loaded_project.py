@@ -282,7 +282,7 @@ class LoadedProject:
         sys.path[:] = self._path
         if "set_default_" in str(before):  # It is for the new text to say.
             torch.set_default_dtype(self._dtype)
-        sys.argv = CommandLine([run.file])
+        sys.argv = CommandLine(run.file, run.root, run.followed_for)
         lines = run.text.splitlines()
         for note, text in notes:
             span = note.span

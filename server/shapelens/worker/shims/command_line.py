@@ -1,19 +1,37 @@
-"""Command lines that nobody typed: parsers give their defaults, and what is required gets a plausible value."""
+"""Command lines that nobody typed: parsers give what the project documents, or their defaults; what is required gets a plausible value."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import sys
 from types import ModuleType
-from typing import Any, List
+from typing import Any, Iterator, List, NoReturn, Optional
 
-from ..loading.asked_for import asked_for
+from ..loading.asked_for import asked_for, leading_to
+from ..loading.documented_commands import Command, documented_command
 from .compilers import Replacement
 
 _parse_known_args = argparse.ArgumentParser.parse_known_args
+_UNREADABLE = (SystemExit, argparse.ArgumentError, TypeError, ValueError, AttributeError, OSError, KeyError)
 
 
 class CommandLine(List[str]):
     """sys.argv of an empty command line; a script that takes its first argument from it without asking gets one."""
+
+    def __init__(self, file: str, root: str = "", followed_for: str = "") -> None:
+        """file: the program; root: the folder of its project; followed_for: `Run.followed_for`."""
+        super().__init__([file])
+        self._root, self._followed_for = root, followed_for
+        self._documented: Optional[List[Optional[Command]]] = None
+
+    def documented(self) -> Optional[Command]:
+        """The command line that the project documents for the program; None where there is none."""
+        if self._documented is None:
+            wanted = os.path.splitext(os.path.basename(self._followed_for))[0]
+            self._documented = [documented_command(super().__getitem__(0), self._root, wanted)]
+        return self._documented[0]
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, int) and index >= len(self):
@@ -37,7 +55,50 @@ def _parse(parser: Any, args: Any = None, namespace: Any = None) -> Any:
         return _parse_known_args(parser, args, namespace)
     namespace = argparse.Namespace() if namespace is None else namespace
     _fill(parser, namespace)
+    command = sys.argv.documented() if isinstance(sys.argv, CommandLine) else None
+    if command is not None:
+        _take(parser, namespace, command)
     return namespace, []
+
+
+def _take(parser: Any, namespace: Any, command: Command) -> None:
+    """Set what a documented command line says; nothing where it is not for this parser. A text that leads to the file for which the program
+    is followed stays."""
+    before = dict(vars(namespace))
+    try:
+        with _lenient(parser):
+            said = _parse_known_args(parser, command.arguments, argparse.Namespace(**before))[0]
+    except _UNREADABLE:
+        return
+    for name, value in vars(said).items():
+        leads = isinstance(value, str) and not command.is_about and leading_to(name) is not None
+        if not leads:
+            setattr(namespace, name, value)
+
+
+@contextlib.contextmanager
+def _lenient(parser: Any) -> Iterator[None]:
+    """For its time nothing is required by a parser and its commands, and an error raises ValueError rather than ends the program."""
+    parsers: List[Any] = [parser]
+    for each in parsers:
+        commands = [action.choices.values() for action in each._actions if isinstance(action, argparse._SubParsersAction)]
+        parsers += [inner for several in commands for inner in several]
+    required = [each for one in parsers for each in (*one._actions, *one._mutually_exclusive_groups) if each.required]
+    for each in required:
+        each.required = False
+    for each in parsers:
+        each.error = _refuse
+    try:
+        yield
+    finally:
+        for each in required:
+            each.required = True
+        for each in parsers:
+            del each.error
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ValueError(message)
 
 
 def _fill(parser: Any, namespace: Any) -> None:
