@@ -51,7 +51,8 @@ def described(text: str, parameters: Sequence[str], first: Optional[str]) -> Lis
         indent = len(raw) - len(raw.lstrip())
         match = start.match(raw)
         heading = _RESULT_HEADING.match(raw) if match is None else None
-        if _ENDING.match(raw) or heading is not None:
+        is_entry = match is not None and bool(match[3].strip(" :"))  # `outputs: the scores`, where a parameter is called so
+        if (_ENDING.match(raw) and not is_entry) or heading is not None:
             reading, skipping, result = False, True, heading is not None
             if heading is not None:
                 depth = indent

@@ -58,10 +58,11 @@ class InputSaid(NamedTuple):
     channels: Optional[int] = None  # of pictures
     sides: Optional[Tuple[int, int]] = None  # height and width
     is_square: bool = False  # nothing says that they are higher or wider
+    is_single: bool = False  # one step of one sample
 
     def binds(self, size: int) -> bool:
         """True if a number of an input is one of these."""
-        return size == self.channels or (self.sides is not None and size in self.sides)
+        return size == self.channels or (self.sides is not None and size in self.sides) or (self.is_single and size == 1)
 
 
 NOTHING_SAID = InputSaid()
@@ -81,6 +82,7 @@ class InputShape:
     min_rank: int = 0
     alternatives: Tuple[Tuple[Union[str, int, None], ...], ...] = ()  # other dims that the text allows: "(N, C) or (N, C, L)"
     container: str = ""  # "list", "tuple" or "dict" of tensors that are each so
-    parts: Tuple[InputShape, ...] = ()  # of a tuple whose tensors differ: one each
+    parts: Tuple[InputShape, ...] = ()  # of a tuple whose tensors differ, or of a dict: one each
+    keys: Tuple[str, ...] = ()  # of these parts in a dict, or in each of the dicts of a list
     optional: bool = False  # it may be None
     source: str = ""  # what says so: "annotation", "comment", "docstring" or "body"

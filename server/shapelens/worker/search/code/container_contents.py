@@ -22,6 +22,7 @@ class Container(NamedTuple):
     opening: str
     keys: List[str]
     layers: List[Any]
+    of_items: Tuple[str, ...] = ()  # the keys of each item, where those are dicts
 
 
 def container_of(model: Any, name: str) -> Optional[Container]:
@@ -131,8 +132,37 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
     if along is not None and gone_through and len(along) <= MOST_PARTS:
         return Container("[", _numbered(len(along)), list(along))
     if gone_through or len([number for number in numbers if number >= 0]) > 1:
-        return Container("[", _numbered(max([2, *[number + 1 if number >= 0 else -number for number in numbers]])), [])
+        count = max([2, *[number + 1 if number >= 0 else -number for number in numbers]])
+        return Container("[", _numbered(count), [], _keys_of_items(index, name))
     return None
+
+
+def _keys_of_items(index: Index, name: str) -> Tuple[str, ...]:
+    """The keys that code takes from each item of a list that it goes through: `[each["boxes"] for each in targets]`."""
+    keys: List[str] = []
+    for node in index.loads.get(name, ()):
+        loop, target = _loop_over(index, node)
+        if not isinstance(target, ast.Name):
+            continue
+        around = index.parents.get(loop, loop) if isinstance(loop, ast.comprehension) else loop
+        for part in ast.walk(around):
+            if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name) and part.value.id == target.id:
+                key = part.slice.value if isinstance(part.slice, ast.Constant) else None
+                keys += [key] if isinstance(key, str) and key.isprintable() and '"' not in key else []
+    return tuple(dict.fromkeys(keys))[:MOST_PARTS]
+
+
+def _loop_over(index: Index, node: ast.AST) -> Tuple[Any, Optional[ast.expr]]:
+    """The loop or comprehension that goes through what a node stands for, itself or in `zip` or `enumerate`, and the name of an item."""
+    parent: Any = index.parents.get(node)
+    if isinstance(parent, (ast.For, ast.comprehension)):
+        return parent, parent.target if parent.iter is node else None
+    loop: Any = index.parents.get(parent)
+    is_in_call = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and isinstance(loop, (ast.For, ast.comprehension))
+    if not is_in_call or loop.iter is not parent or not isinstance(loop.target, ast.Tuple):
+        return None, None
+    at = parent.args.index(node) if parent.func.id == "zip" else 1 if parent.func.id == "enumerate" else -1
+    return (loop, loop.target.elts[at]) if 0 <= at < len(loop.target.elts) else (None, None)
 
 
 def _is_state_of_lstm(model: Any, call: ast.Call, node: ast.expr) -> bool:

@@ -213,6 +213,12 @@ def forms_by_name(parameter: str) -> List[Form]:
     return [shape_of(dtype, dims, parameter) for dtype, dims in tensors_by_name(parameter)]
 
 
+def forms_of_sample(key: str) -> List[Form]:
+    """The forms that a value of one sample's dict may have, which has no batch: a row for each of its objects, or a picture."""
+    found = [(dtype, dims[2:] if dims.startswith("B ") else dims) for dtype, dims in (*tensors_by_name(key), ("f32", "B D"))]
+    return [shape_of(dtype, "Q" if dims in ("B", "") else dims, key) for dtype, dims in found]
+
+
 def general_forms(parameter: str) -> List[Form]:
     """The forms that any parameter may have."""
     return [shape_of(dtype, dims, parameter) for dtype, dims in read_forms(GENERAL)]
@@ -244,12 +250,15 @@ def scalars(parameter: inspect.Parameter) -> List[Form]:
 # --- by what the text says ---
 
 
-def forms_of_shape(parameter: str, shape: InputShape) -> List[Form]:
-    """The forms that what the text says of a parameter allows; dims that have the same name in several parameters are one size."""
+def forms_of_shape(parameter: str, shape: InputShape, *, is_sample: bool = False) -> List[Form]:
+    """The forms that what the text says of a parameter allows; dims that have the same name in several parameters are one size.
+
+    is_sample: it is of one sample, so that no dim is the batch.
+    """
     found: List[Form] = []
     for dims in (*([shape.dims] if shape.dims is not None else _open(shape)), *shape.alternatives):
         if REST not in dims:
-            words = _words(dims, shape)
+            words = _words(dims, shape, is_sample)
             found += [tensor_form(parameter, dtype, *words) for dtype in ([shape.dtype] if shape.dtype else ["f32", "i64"])]
     return found
 
@@ -268,10 +277,12 @@ def _open(shape: InputShape) -> Iterator[Tuple[Union[str, int, None], ...]]:
             yield shape.pattern[:at] + (None,) * (rank - known) + shape.pattern[at + 1 :]
 
 
-def _words(dims: Sequence[Union[str, int, None]], shape: InputShape) -> List[str]:
+def _words(dims: Sequence[Union[str, int, None]], shape: InputShape, is_sample: bool) -> List[str]:
     names = display_names(replace(shape, dims=tuple(dims)))
     roles = [role_of(dim) if isinstance(dim, str) else "" for dim in dims]
-    if dims and not roles[0] and (dims[0] is None or (type(dims[0]) is str and (len(dims) > 1 and ("B" not in roles or dims[0] == "a")))):
+    if is_sample:
+        roles = ["" if role == "B" else role for role in roles]
+    elif dims and not roles[0] and (dims[0] is None or (type(dims[0]) is str and (len(dims) > 1 and ("B" not in roles or dims[0] == "a")))):
         roles = ["B", *["" if role == "B" else role for role in roles[1:]]]  # In `a, b, c = x.shape` b is no batch either.
     words = []
     for index, dim in enumerate(dims):

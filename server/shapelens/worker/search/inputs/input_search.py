@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 import torch
 
 from ....stated.shape_words import is_batch
-from ....stated.syntax_trees import expression_of
+from ....stated.syntax_trees import expression_of, integer
 from ...sandbox.limits import TooLong
 from ...trace import module_tree
 from ..code.container_contents import Container, container_of
@@ -102,7 +102,10 @@ class InputSearch:
         sides, _, is_binding = self._built_for
         is_guessed = any(map(PICTURE_SAID.fullmatch, plan.sizes))
         self.inputs_said = InputSaid(
-            channels_said(said, self._layer), sides if is_binding and not is_guessed else None, are_square(model, sides)
+            channels_said(said, self._layer),
+            sides if is_binding and not is_guessed else None,
+            are_square(model, sides),
+            self._is_module and _takes_one_at_a_time(model),
         )
         self._steps = _apart_from_sizes_of(model)
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
@@ -283,7 +286,9 @@ class InputSearch:
         own = self.forms_of(parameter) if parameter is not None and (not argument.container or argument.key.isdigit()) else []
         if not argument.container:
             return own[:MOST_FORMS]
-        named = forms.forms_by_name(argument.key) if not argument.key.isdigit() else []
+        said = self._said_of_key(argument.name, argument.key)
+        named = forms.forms_of_shape(argument.key, said) if said is not None else []
+        named += forms.forms_by_name(argument.key) if not argument.key.isdigit() else []
         number = number_for(argument.key)
         if number is not None and not named:
             named = [Form(str(number))]
@@ -292,13 +297,19 @@ class InputSearch:
         general = forms.forms_of_dict_value(argument.path) if argument.container == "{" else forms.general_forms(argument.path)
         return forms.distinct_forms([*named, *own, *general], argument.path)[:MOST_FORMS]
 
+    def _said_of_key(self, name: str, key: str) -> Optional[InputShape]:
+        """What the text says of the value of a dict, or of each dict of a list."""
+        said = self.shapes.get(name)
+        return dict(zip(said.keys, said.parts)).get(key) if said is not None else None
+
     def _is_first(self, parameter: inspect.Parameter) -> bool:
         return bool(self._parameters) and parameter.name == self._parameters[0].name
 
     def _starts(self, plan: BuildPlan) -> Iterator[ChoiceNode]:
         required = [parameter for parameter in self._parameters if _is_required(parameter)]
         if not required and self._parameters:
-            tensors = [each for each in self._parameters if not forms.scalars(each) and not self._given(each)]
+            unset = [each for each in self._parameters if each.default is None]
+            tensors = [each for each in unset if not forms.scalars(each) and not self._given(each)]
             # Everything is optional, as in transformers: the first one is what it is about.
             required = tensors[:1]
         chosen: List[Tuple[ArgumentChoice, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
@@ -350,7 +361,9 @@ class InputSearch:
         found: Sizes = {}
         for name in form.sizes:
             role = name.rpartition(".")[2]
-            if picture and forms.is_of_side(name, form):
+            if self.inputs_said.is_single and role in ("#B", "#T", "#S"):
+                found[name] = 1
+            elif picture and forms.is_of_side(name, form):
                 found[name] = picture[1 if role in _WIDTH or role == "U3" else 0]
             elif role == "#T" and steps:
                 found[name] = steps
@@ -375,9 +388,9 @@ class InputSearch:
     def _parts(self, argument: ArgumentChoice, form: Form, count: int) -> List[ArgumentChoice]:
         """The tensors of a list or tuple, if the text says that the parameter is one; of a tuple of different ones what it says of each."""
         container = self._containers.get(argument.name)
-        if container is not None and (container.opening not in "[(" or argument.name not in self.shapes):
-            return self._contained(argument, container)
         said = self.shapes.get(argument.name)
+        if container is not None and (container.opening not in "[(" or said is None or said.keys):
+            return self._contained(argument, container)
         if said is None or said.container not in ("list", "tuple") or form.rank == -1:
             return []
         found = []
@@ -396,12 +409,35 @@ class InputSearch:
             part = argument._replace(container=container.opening, key=key, form=None)
             layer = forms.first_layer(container.layers[number]) if number < len(container.layers) else None
             of_layer = forms.distinct_forms(forms.forms_of_layer(layer, key), part.path) if layer is not None else []
-            form = (of_layer or self.options(part))[0]
+            items = [self._item(part, container.of_items)] if container.of_items else []
+            form = (of_layer or items or self.options(part))[0]
             picture = "%s.P" % part.path
             if picture in form.sizes and not is_pair:  # Feature maps, each half as large as the one before.
                 form = replace(form, sizes={**form.sizes, picture: max(form.sizes[picture] >> number, 4)})
             found.append(part._replace(form=form))
         return found
+
+    def _item(self, part: ArgumentChoice, keys: Sequence[str]) -> Form:
+        """One of a list of dicts, as a detector is given for each picture: what the text says of its values, or tensors without a batch."""
+        values: Dict[str, Form] = {}
+        for key in keys:
+            said = self._said_of_key(part.name, key)
+            by_name = forms.forms_of_sample(key)
+            found = forms.forms_of_shape(key, said, is_sample=True) if said is not None else by_name
+            found.sort(key=lambda form, dtype=by_name[0].dtype: form.dtype != dtype)  # type: ignore[misc]
+            values[key] = forms.distinct_forms(found, "%s.%s" % (part.path, key))[0]
+        template = "{%s}" % ", ".join('"%s": %s' % (key, form.template) for key, form in values.items())
+        return Form(template, {name: size for form in values.values() for name, size in form.sizes.items()})
+
+
+def _takes_one_at_a_time(model: torch.nn.Module) -> bool:
+    """Whether a recurrent model takes a single step of a single sample, as `embedding(input).view(1, 1, -1)` says."""
+    if not any(isinstance(each, torch.nn.RNNBase) for each in itertools.islice(module_tree.modules(model), MOST_MODULES)):
+        return False
+    function = function_node(getattr(model, "forward", None))
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)] if function is not None else []
+    views = [node.args for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr in ("view", "reshape")]
+    return any([integer(each) for each in arguments] in ([1, -1], [1, 1, -1]) for arguments in views)
 
 
 _WIDTH = ("W", "@w", "@W", "@width")

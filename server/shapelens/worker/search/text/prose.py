@@ -27,6 +27,10 @@ _LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`
 # A ByteTensor is left out: it dates from when masks were made of bytes.
 _TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16)Tensor)\b")
 
+# A key of a dict whose value is described: `"labels": Tensor of dim [num_target_boxes]`
+_KEY = re.compile(r"[\"'`](\w+)[\"'`]\s*(?:\([^()]*\))?\s*:(?=\s*(?:an?\s|the\s)?(?:torch\.)?(?:Float|Long|Bool)?[Tt]ensor)")
+_MOST_OF_VALUE = 200  # characters of what is said of one value
+
 
 def from_docstring(text: str, parameters: Sequence[str], where: str, first: Optional[str]) -> Dict[str, InputShape]:
     """The shapes that a docstring gives. first: the parameter that it calls the input, if there is just one.
@@ -43,6 +47,9 @@ def from_docstring(text: str, parameters: Sequence[str], where: str, first: Opti
 
 
 def _described(entry: str, where: str) -> Optional[InputShape]:
+    by_key = _described_by_key(entry, where)
+    if by_key is not None:
+        return by_key
     entry = entry[:600]
     if _NOT_A_TENSOR.match(entry.lstrip(" :")):
         return None
@@ -54,6 +61,19 @@ def _described(entry: str, where: str) -> Optional[InputShape]:
     listed = _LISTED.search(entry[: max(shape.start, 60)])
     container = "" if listed is None else {"tuple": "tuple", "dict": "dict"}.get(listed[1].lower(), "list")
     return _input_shape(shape, where, "docstring", dtype, container)
+
+
+def _described_by_key(entry: str, where: str) -> Optional[InputShape]:
+    """What an entry says of a dict's values, each behind its key: `"boxes": Tensor of dim [num_boxes, 4]`. None for fewer than two."""
+    starts = list(_KEY.finditer(entry))
+    ends = [match.start() for match in starts[1:]] + [len(entry)]
+    said = [(match[1], first_stated(entry[match.end() : end][:_MOST_OF_VALUE])) for match, end in zip(starts, ends)]
+    found = {key: _input_shape(shape, where, "docstring") for key, shape in said if shape is not None}
+    if len(found) < 2:
+        return None
+    is_list = re.search(r"\b(?:list|tuple|sequence)s?\b", entry[: starts[0].start()], re.IGNORECASE) is not None
+    container = "list" if is_list else "dict"
+    return InputShape(where=where, container=container, parts=tuple(found.values()), keys=tuple(found), source="docstring")
 
 
 def _input_shape(shape: StatedShape, where: str, source: str, dtype: str = "", container: str = "") -> InputShape:

@@ -35,6 +35,7 @@ MOST_INPUTS = 3  # of which each may have another number of dims
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
 _DUPLICATE = "duplicate dims"
+_OF_OTHER_RANK = "values to match the convolution dimensions"  # The kernel of a convolution has too many dims, or too few.
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
 _NAMED = re.compile(r"\b([^\W\d]\w*):(\d+)")  # a dim with its size
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
@@ -127,7 +128,7 @@ def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Misma
 
 def is_ill_formed(found: Mismatch) -> bool:
     """True if no input makes an operation fit, whatever it is given."""
-    return _DUPLICATE in found.message
+    return _DUPLICATE in found.message or _OF_OTHER_RANK in found.message
 
 
 def is_among(mistakes: Mismatches, found: Mismatch, spans: Sequence[Optional[FileSpan]]) -> bool:
@@ -466,6 +467,8 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
     """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one; or one
     size is the other as many times as the number says, which is one head, or one layer, where they fit."""
     clashes = [(size, _clash(found)) for size, found in runs[:3]]
+    if _is_of_one(runs[0][1]):
+        return False  # The size that arrived is a product of several numbers: no single one tells.
     if len(clashes) < 3 or any(len(clash) != 2 for _, clash in clashes):
         return False
     if all(size > 1 and 0 not in clash and size * min(clash) == max(clash) for size, clash in clashes):
@@ -476,6 +479,12 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
         return False
     zero, rest = divmod(y0 * (x1 - x0), y0 - y1)
     return rest != 0 or x0 + zero <= 0
+
+
+def _is_of_one(found: Mismatch) -> bool:
+    """Whether all dims but the last one of what a layer was given are 1, as code has it that takes one character after the other."""
+    shape = found.inputs[0].shape if found.inputs and found.argument else None
+    return shape is not None and len(shape) > 1 and set(shape[:-1]) == {1}
 
 
 def _has_size(found: Mismatch, size: int) -> bool:
