@@ -7,7 +7,7 @@
                                              x = __shapelens_instead__(('x', 'self'))
 
 Its values report themselves already. What a `try` of the user's guards may fail, as its handlers are there for that. Of a constructor only
-assignments go on, and what is half typed: what it calls makes the object what it is.
+assignments go on, conditions, and what is half typed: what it calls makes the object what it is.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _guarded(node: Any, kinds: Any) -> Any:
         statements = getattr(node, name, None)
         if statements:
             setattr(node, name, [_guarded(statement, kinds) for statement in statements])
-    return node if kinds is _ASSIGNS else _guard(node, bound)
+    return node if kinds is _ASSIGNS and not isinstance(node, ast.If) else _guard(node, bound)
 
 
 def _is_half_typed(node: ast.AST) -> bool:
