@@ -85,3 +85,18 @@ def with_defaults(function: Function) -> Iterator[Tuple[ast.arg, ast.expr]]:
     defaults, by_place = function.args.defaults, positional(function)
     yield from zip(by_place[len(by_place) - len(defaults) :], defaults)
     yield from ((each, default) for each, default in zip(function.args.kwonlyargs, function.args.kw_defaults) if default is not None)
+
+
+def unpacked_parts(statement: ast.Assign) -> Optional[int]:
+    """The number of tensors that `a, b = x.chunk(2)` or `a, b = torch.split(x, [8, 8])` takes apart; None for any other assignment."""
+    target, value = statement.targets[0], statement.value
+    if not (isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+        return None
+    if any(isinstance(each, ast.Starred) for each in target.elts):
+        return None
+    arguments = value.args[1:] if isinstance(value.func.value, ast.Name) and value.func.value.id == "torch" else value.args
+    name = value.func.attr
+    asked = arguments[0] if arguments else keyword(value, "chunks" if name == "chunk" else "split_size_or_sections")
+    if name == "chunk":
+        return integer(asked)
+    return len(asked.elts) if name == "split" and isinstance(asked, (ast.List, ast.Tuple)) else None

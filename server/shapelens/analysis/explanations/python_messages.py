@@ -9,7 +9,7 @@ import re
 from shapelens.analysis.places import Places
 from shapelens.analysis.shapes import dims_text
 from shapelens.protocol import Mismatch, Observation, Value
-from shapelens.stated.syntax_trees import program_of
+from shapelens.stated.syntax_trees import program_of, unpacked_parts
 
 _MISSING = re.compile(
     r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) missing \d+ required (?:positional|keyword-only) arguments?: (?P<which>.*)$"
@@ -102,6 +102,9 @@ def _of_unpacking(places: Places, mismatch: Mismatch) -> str:
     if not found or place is None:
         return ""
     statement = next(iter(program_of(place.module.lines.line(place.span.line).strip()).body), None)
+    parts = unpacked_parts(statement) if isinstance(statement, ast.Assign) else None
+    if isinstance(statement, ast.Assign) and parts is not None:
+        return f"{ast.unparse(statement.value)} gives {parts} tensor{'' if parts == 1 else 's'}, {found['wanted']} names take them"
     value = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "size" and not value.args:
         value = value.func

@@ -18,6 +18,7 @@ import torch
 
 from ...notebooks import SUFFIX
 from ...regular_files import read_regular
+from ...stated.syntax_trees import unpacked_parts
 from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT
 from ..loading.importer import parse
@@ -49,6 +50,8 @@ def is_sure(error: BaseException) -> bool:
         return True
     if type(error) is TypeError:
         return _is_unfit(error)
+    if type(error) is ValueError:
+        return _unpacks_other_count(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
     if is_assigned_too_early(error):
         return True
@@ -87,6 +90,16 @@ def unpacks_known_tensor(error: BaseException) -> bool:
             if is_known and not any(isinstance(each, ast.Starred) for each in targets):
                 return not unknown_sizes.is_unknown(value.shape[0]) and value.shape[0] != len(targets)
     return False
+
+
+def _unpacks_other_count(error: BaseException) -> bool:
+    """Whether a statement takes the parts of a tensor apart into another number of names than it asks for: `a, b = x.chunk(3)`."""
+    place = _last_place(error) if "values to unpack" in message_of(error) else None
+    tree = tree_of(place[0]) if place is not None else None
+    if place is None or tree is None:
+        return False
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and node.lineno <= place[1] <= end_of(node))
+    return any(unpacked_parts(each) not in (None, len(getattr(each.targets[0], "elts", ()))) for each in statements)
 
 
 def _is_sure_of_property(asked: property, owner: torch.nn.Module) -> bool:

@@ -169,7 +169,8 @@ def _rank_and_dim(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional
 
 
 def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
-    """Along the dim that is asked for; along the only one in which the tensors differ, where they agree in that."""
+    """Along the dim that is asked for; along the only one in which the tensors differ, where they agree in that. Of batches that differ, as
+    an earlier one was joined along the batch, neither that nor the dim that is asked for is known."""
     found = _rank_and_dim(tensors, args, kwargs)
     if found is None:
         return None
@@ -178,6 +179,8 @@ def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[
         return [[None] * rank]
     columns = [[tensor.shape[index] for tensor in tensors] for index in range(rank)]
     differing = [index for index, sizes in enumerate(columns) if len(set(sizes)) > 1]
+    if differing == [0] and dim % rank:
+        return [[None if index in (0, dim % rank) else sizes[0] for index, sizes in enumerate(columns)]]
     dim = differing[0] if len(differing) == 1 and not unknown_sizes.any_unknown(columns[differing[0]]) else dim
     return [[sum(sizes) if index == dim % rank else sizes[0] if len(set(sizes)) == 1 else None for index, sizes in enumerate(columns)]]
 

@@ -225,7 +225,21 @@ def _all_follow_first(base: Mismatches) -> bool:
     the others are layers that refuse the same for the same reason."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message) and not _are_refused_alike(first, other)]
-    return all(first.span is not None and first.span in [other.span, *[suspect.span for suspect in other.suspects]] for other in others)
+    return all(_is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]]) for other in others)
+
+
+def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bool:
+    """Whether a place is one of these, or a part of the expression at one of these."""
+    if span is None:
+        return False
+    start, end = (span.line, span.column), (span.end_line, span.end_column)
+    return any(
+        place is not None
+        and place.file == span.file
+        and (place.line, place.column) <= start
+        and end <= (place.end_line, place.end_column)
+        for place in places
+    )
 
 
 def _are_refused_alike(one: Mismatch, other: Mismatch) -> bool:
