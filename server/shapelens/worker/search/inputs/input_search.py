@@ -23,6 +23,7 @@ from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
 from ..evidence import NOTHING_SAID, BuildPlan, InputSaid, InputShape
+from ..text.plain_numbers import plain_number
 from ..trials.demands import demands
 from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
@@ -242,6 +243,9 @@ class InputSearch:
             return plain
         if words_of(name) == "device":
             return [Form('"cpu"')]
+        taken_for = self._taken_for_number(parameter) if name not in self.shapes else None
+        if taken_for is not None:
+            return [Form(taken_for), *forms.distinct_forms(forms.forms_by_name(name), name)]
         named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
         first = self._is_first(parameter)
         layer = forms.forms_of_layer(self._layer, name, self.inputs_said.is_square) if self._layer is not None else []
@@ -272,6 +276,13 @@ class InputSearch:
         if number is not None and not first and name not in self.shapes:
             found.insert(0 if not named else 3, Form(str(number)))
         return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
+
+    def _taken_for_number(self, parameter: inspect.Parameter) -> Optional[str]:
+        """A number for a parameter of `forward` behind the first one, which the code takes for a plain number; None for any other."""
+        if not self._is_module or self._is_first(parameter):
+            return None
+        function = function_node(self._model.forward)
+        return plain_number(function, parameter.name) if function is not None else None
 
     def _has_other_indices(self, name: str) -> bool:
         """Whether the name of another required parameter speaks for indices."""

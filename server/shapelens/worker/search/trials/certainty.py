@@ -234,10 +234,7 @@ def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bo
         return False
     start, end = (span.line, span.column), (span.end_line, span.end_column)
     return any(
-        place is not None
-        and place.file == span.file
-        and (place.line, place.column) <= start
-        and end <= (place.end_line, place.end_column)
+        place is not None and place.file == span.file and (place.line, place.column) <= start and end <= (place.end_line, place.end_column)
         for place in places
     )
 
