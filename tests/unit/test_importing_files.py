@@ -47,6 +47,19 @@ def test_an_import_leads_to_the_file_that_it_may_name(statement: str, imports: b
     assert importers_of(tmp_path, "nets/blocks.py", {"train.py": statement + "\n"}) == (["train.py"] if imports else [])
 
 
+def test_a_script_imports_the_file_beside_it_rather_than_one_of_that_name_elsewhere(tmp_path: Path) -> None:
+    files = {
+        "first/train.py": "from utils import train_one_epoch\n",
+        "second/utils.py": "",
+        "second/train.py": "from utils import train_one_epoch\n",
+        "third/utils/__init__.py": "",
+        "third/train.py": "import utils\n",
+        "tools/train.py": "from utils import train_one_epoch\n",  # its sys.path may say where
+    }
+    assert importers_of(tmp_path, "first/utils.py", files) == ["first/train.py", "tools/train.py"]
+    assert importers_of(tmp_path, "third/utils/__init__.py", files) == ["third/train.py", "tools/train.py"]
+
+
 def test_relative_imports_lead_to_the_file_beside_the_one_that_imports(tmp_path: Path) -> None:
     files = {
         "a/blocks/__init__.py": "from .conv import Conv\n",

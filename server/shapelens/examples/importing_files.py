@@ -89,9 +89,10 @@ class ImportingFiles:
             importers = [
                 file
                 for file, found in scanned.items()
-                if file not in reached and not (ends.isdisjoint(found.modules) and paths.isdisjoint(found.paths))
+                if file not in reached
+                and (not paths.isdisjoint(found.paths) or _imports_one(file, ends & found.modules, imported, scanned))
             ]
-            importing += sorted(importers, key=lambda file: scanned[file].words.isdisjoint(classes))
+            importing += sorted(importers, key=lambda file: (scanned[file].words.isdisjoint(classes), -_shared(file, path)))
             steps.update(dict.fromkeys(importers, step))
             reached.update(importers)
             imported = importers
@@ -202,6 +203,21 @@ def _ends_of(path: str) -> Iterator[str]:
     """The names by which the file may be imported, depending on the folder that stands on `sys.path`, parts joined by slashes."""
     parts = _without_suffix(path).strip("/").split("/")
     yield from ("/".join(parts[start:]) for start in range(len(parts)))
+
+
+def _imports_one(file: str, names: Collection[str], imported: Collection[str], known: Collection[str]) -> bool:
+    """True if a file imports one of some files by one of these names: not what its own folder has under that name, which comes first."""
+    folder = Path(file).parent.as_posix()
+    for name in names:
+        own = [each for each in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py") if each in known]
+        if not own or own[0] in imported:
+            return True
+    return False
+
+
+def _shared(one: str, other: str) -> int:
+    """The number of folders that two files have in common."""
+    return next((number for number, pair in enumerate(zip(Path(one).parts, Path(other).parts, strict=False)) if pair[0] != pair[1]), 0)
 
 
 def _files_with_code(root: str) -> Iterator[str]:
