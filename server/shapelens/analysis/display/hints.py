@@ -17,6 +17,7 @@ from shapelens.source.positions import Position, Span
 from shapelens.traces import PROGRAM
 
 _CONTAINERS = "torch.nn.modules.container."
+_MAKES = re.compile(r"\s*(\w+)\s*=\s*(?!\1\b)[\w.]+\(")  # a statement that keeps the result of a call
 GIVES = "gives "  # in front of what a model gives where a program builds it
 _HEAD = re.compile(r"\s*(?:async\s+def|def|class)\b")
 LONGEST_LABEL = 43  # VS Code cuts a line's hints there (editor.inlayHints.maximumLength)
@@ -343,16 +344,30 @@ def _called_parts(container: LayerSeen, parts: Mapping[tuple[int, str], list[Lay
 
 
 def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: set[int]) -> list[Hint]:
-    """Hints for layers that a function made (`self.layer1 = self._make_layer(64, 3)`): the line that keeps them shows what they gave."""
+    """Hints for layers that a function made (`self.layer1 = self._make_layer(64, 3)`): the line that keeps them shows what they gave. So
+    does the first one that keeps a model of another file (`model = create_model()`)."""
     by_line: dict[int, list[LayerSeen]] = defaultdict(list)
-    for seen in _own(trace, ("assign",)):
+    models: dict[int, int] = {}  # the line that first keeps a model, by the number of that
+    for seen in sorted(_own(trace, ("assign",)), key=lambda seen: seen.span.line):
         line = (seen.statement or seen.span).line
-        if line not in done and _is_attribute_assignment(module, seen):
+        if line in done:
+            continue
+        if not _is_attribute_assignment(module, seen):
+            made = [value.layer for value in seen.values if value.kind == "layer" and value.layer is not None]
+            for layer in [trace.layers[index] for index in made if _MAKES.match(module.lines.line(line))]:
+                if not layer.path and models.setdefault(layer.index, line) == line and _outputs(layer, settings.dims):
+                    by_line[line] += [layer] if layer not in by_line[line] else []
+        else:
             known = {layer.index for layer in by_line[line]}
             layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
             by_line[line] += [layer for layer in layers if _outputs(layer, settings.dims) and layer.index not in known]
     return [
-        Hint(_end_of_line(module, line), _layers_label(layers, settings.dims), "layer", layers_tooltip(layers, settings.dims))
+        Hint(
+            _end_of_line(module, line),
+            _layers_label(layers, settings.dims, is_model=_builds_model(module, line, layers)),
+            "layer",
+            layers_tooltip(layers, settings.dims),
+        )
         for line, layers in by_line.items()
         if layers
     ]
