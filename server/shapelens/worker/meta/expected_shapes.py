@@ -179,7 +179,7 @@ def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[
         return [[None] * rank]
     columns = [[tensor.shape[index] for tensor in tensors] for index in range(rank)]
     differing = [index for index, sizes in enumerate(columns) if len(set(sizes)) > 1]
-    if differing == [0] and dim % rank:
+    if differing == [0] and dim % rank and not unknown_sizes.any_unknown(columns[0]):
         return [[None if index in (0, dim % rank) else sizes[0] for index, sizes in enumerate(columns)]]
     dim = differing[0] if len(differing) == 1 and not unknown_sizes.any_unknown(columns[differing[0]]) else dim
     return [[sum(sizes) if index == dim % rank else sizes[0] if len(set(sizes)) == 1 else None for index, sizes in enumerate(columns)]]

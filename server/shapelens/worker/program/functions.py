@@ -162,7 +162,9 @@ class FunctionCalls:
     def is_whole(self, name: str, node: Definition, shown: Set[str]) -> bool:
         """Whether nothing more is to be shown of a function."""
         failed = [line for line, _ in self._program.failures]
-        if name in shown and not any(node.lineno < line <= (node.end_lineno or 0) for line in failed) and not self._shows_little(node):
+        has_failed = any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
+        is_known = name in self._ran and not self._has_unknown(name)
+        if name in shown and not has_failed and (is_known or not self._shows_little(node)):
             return True
         return name in self._ran and not self._may_hold_tensors(name, node)
 
@@ -222,10 +224,12 @@ class FunctionCalls:
         """Whether a function that the program has called, and that showed nothing, has to do with tensors: it computes some, or was given
         what nobody knows.
         """
+        return self._has_unknown(name) or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
+
+    def _has_unknown(self, name: str) -> bool:
+        """Whether a function, or one within, met what nobody knows."""
         recorder = self._runner.recorder
-        unknown = [recorder.sites[number].function + "." for number in recorder.unknown if recorder.sites[number].function]
-        is_unknown = any(each.startswith(name + ".") for each in unknown)
-        return is_unknown or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
+        return any((recorder.sites[number].function + ".").startswith(name + ".") for number in recorder.unknown)
 
     def _shows_little(self, node: Definition) -> bool:
         """Whether most of the values that a function computes are not known: the program gave it what nobody knows."""

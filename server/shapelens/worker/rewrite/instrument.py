@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import Any, List, Optional, Set
 
-from ...stated.syntax_trees import last_name, names_in
+from ...stated.syntax_trees import dotted, last_name, names_in
 from .device_choices import assume_accelerators
 from .expressions import ExpressionRewriter
 from .package_checks import assume_package
@@ -230,8 +230,13 @@ class Rewriter(ExpressionRewriter):
                 node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
             if not self.guarded:
                 assume_package(node)
+        ends = isinstance(node, ast.If) and not node.orelse and _ends_program(node.body[-1])
+        if ends:  # `if not torch.isfinite(loss): sys.exit(1)`
+            node.test = self._assumed(node.test, holds=False)
         outer = self.guarded
         for field, value in ast.iter_fields(node):
+            if ends and field == "test":
+                continue
             self.guarded = outer or (isinstance(node, ast.Try) and field == "body")
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 body = self._body(value)
@@ -367,6 +372,12 @@ def computed_names(body: List[ast.stmt]) -> Set[str]:
     assignments = ScopeSurvey(body).assignments
     single = [(targets[0], value) for targets, value in assignments if len(targets) == 1 and isinstance(targets[0], ast.Name)]
     return {target.id for target, value in single if isinstance(target, ast.Name) and _computes(target, value)}
+
+
+def _ends_program(statement: ast.stmt) -> bool:
+    """Whether a statement ends the program on purpose."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and dotted(call.func) in ("sys.exit", "exit", "quit", "os._exit")
 
 
 def _without_files(test: ast.expr) -> ast.expr:
