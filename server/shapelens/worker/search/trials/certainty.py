@@ -24,7 +24,7 @@ from ...sandbox.limits import TooLong, within
 from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
 from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
-from .solving import are_even, step_of
+from .solving import STEPS, are_even, step_of
 from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
@@ -85,6 +85,8 @@ _UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolutio
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
 # Findings of operations whose message says which sizes clash: a layer's code is that of its function, too.
 OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention", "conv-in-channels", "linear-in-features")
+_OF_BATCH = re.compile(r"\bB:(\d+)")
+_OF_STEPS = re.compile(r"\b(?:%s):(\d+)" % "|".join(STEPS))
 _FLATTENING = ("flatten", "view", "reshape")
 _SQUARE = re.compile(r"\[[^\[\]]*, [^\[\]]*, (?:\w+:)?(\d+), (?:\w+:)?\1\]")  # a tensor of at least four dims: a square picture
 Mismatches = Dict[Mistake, Mismatch]
@@ -179,9 +181,11 @@ def _is_refused(found: Mismatch, expression: str) -> bool:
 def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str, said: Said) -> Mismatches:
     """The mismatches that depend on none of the numbers that were guessed."""
     sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.inputs.is_square else set()
+    batch, steps = (set(map(int, pattern.findall(expression))) for pattern in (_OF_BATCH, _OF_STEPS))
     for size, texts in _other_sizes(expression, said) if left else ():
         fits_none = {mistake: found for mistake, found in left.items() if size in sides and _fits_no_square(found)}
-        left = {**fits_none, **_apart_from(runner, base, left, size, texts, is_side=size in sides)}
+        by_chance = steps if size in batch else batch if size in steps else set()
+        left = {**fits_none, **_apart_from(runner, base, left, size, texts, is_side=size in sides, by_chance=by_chance)}
     return left
 
 
@@ -446,9 +450,11 @@ def _apart_from(
     texts: Sequence[Tuple[str, int]],
     *,
     is_side: bool,
+    by_chance: Set[int],
 ) -> Mismatches:
     """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
-    sizes follow that number, none of which makes them fit, all of these examples do."""
+    sizes follow that number, none of which makes them fit, all of these examples do. A number of `by_chance` does not count: there are
+    as many steps as samples then."""
     waiting, kept, changed = dict(left), set(left), set()
     seen: List[Tuple[int, Mismatches]] = [(size, base)]
     for place, (text, other_size) in enumerate(texts):
@@ -461,7 +467,8 @@ def _apart_from(
                 continue  # Dims that are equal by chance hide it.
             stands = _stands(base, mistake, found, other, (size, other_size), is_side=is_side)
             if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
-                stands = True if _fits_with_none([(each, known[mistake]) for each, known in seen if mistake in known]) else None
+                runs = [(each, known[mistake]) for each, known in seen if mistake in known]
+                stands = True if _fits_with_none(runs, by_chance) else None
                 kept -= set() if stands else {mistake}  # Until three of them tell.
                 changed.add(mistake)
             elif mistake in changed and place >= TOGETHER:
@@ -474,7 +481,7 @@ def _apart_from(
     return {mistake: found for mistake, found in left.items() if mistake in kept}
 
 
-def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
+def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]], by_chance: Set[int]) -> bool:
     """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one; or one
     size is the other as many times as the number says, which is one head, or one layer, where they fit."""
     clashes = [(size, _clash(found)) for size, found in runs[:3]]
@@ -489,7 +496,7 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]]) -> bool:
     if y0 == y1 or not are_even(points):
         return False
     zero, rest = divmod(y0 * (x1 - x0), y0 - y1)
-    return rest != 0 or x0 + zero <= 0
+    return rest != 0 or x0 + zero <= 0 or x0 + zero in by_chance
 
 
 def _is_of_one(found: Mismatch) -> bool:

@@ -14,7 +14,7 @@ from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
 from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
-from .solving import Sizes, sizes_for, sizes_that_matter
+from .solving import STEPS, Sizes, sizes_for, sizes_that_matter
 from .trial import Trial, TrialRunner
 
 MOST_TRIES = 40
@@ -27,6 +27,7 @@ _NUMBER = re.compile(r"(?<![\w.\"'⟨])\d+(?![\w.\"'⟩])")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute")
 _SQUARE = re.compile(r"\b([1-9]\d{1,3}|[89])(?:, \1)+(?=\])")  # the last sizes of a tensor
 _BATCH = re.compile(r"\bB:⟨(\d+)⟩")
+_OF_STEPS = re.compile(r"\b(?:%s):⟨(\d+)⟩" % "|".join(STEPS))
 
 
 def is_mismatch(trial: Trial) -> bool:
@@ -161,12 +162,16 @@ def _with_other_sizes(
     if ran_before and batch is not None and sizes[batch[1]] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.
         free.pop(batch[1], None)
+    steps = [] if batch is None else [name for name in _OF_STEPS.findall(template) if sizes[name] != sizes[batch[1]]]
     broadcasts = ran_before and trial.found is not None and trial.found.code == "broadcast"
     for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
         if worked or tries > most or runner.is_over:
             break
         if broadcasts and any(size == 1 < sizes[name] for name, size in changed.items()):
             continue  # One goes with any size, as it did not have to before.
+        after = {**sizes, **changed}
+        if batch is not None and any(after[name] == after[batch[1]] for name in steps):
+            continue  # As many steps as there are samples: that hides what is wrong.
         reaches(changed)
     return worked.get("")
 

@@ -18,6 +18,7 @@ LARGEST = 1 << 22
 LARGEST_BATCH = 16
 # Sizes that are common for pictures, signals and sequences, for what no equation tells.
 LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
+STEPS = ("T", "S", "seq_len", "seq_length", "seqlen", "n_steps", "time")  # what the dim of a sequence is called
 OF_CLASSIFIERS = (224, 299)  # sides of the pictures that they were trained on: ImageNet's, and those of Inception
 MOST_GROWTH = 8  # of a size that is large already
 
@@ -56,6 +57,10 @@ def _hides(free: Sizes, change: Sizes, guessed: Set[str], said: InputSaid) -> bo
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
     if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
         return True
+    after = {**free, **change}
+    steps = [name for name in free if _role(name).lstrip("@") in STEPS]
+    if any(after[name] == after.get("#B") and free[name] != free["#B"] for name in steps):
+        return True  # As many steps as there are samples.
     return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
 
 
