@@ -238,7 +238,8 @@ class InputSearch:
         name = parameter.name
         said = self.shapes.get(name) or InputShape()
         of_text = forms.forms_of_shape(name, said) if name in self.shapes else []
-        plain = forms.scalars(parameter) or self._given(parameter)
+        is_text = parameter.annotation in (str, "str")  # Of several the code may know which.
+        plain = (is_text and self._given(parameter)) or forms.scalars(parameter) or self._given(parameter)
         if plain:
             return plain
         if words_of(name) == "device":
