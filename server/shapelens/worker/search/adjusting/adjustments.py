@@ -28,6 +28,7 @@ from .smaller_models import MANY, left_to_defaults, lighter, shallower
 from .type_errors import LISTS, WRONG_TYPES
 
 MOST = 8
+MOST_DIMS = 4  # of a tensor that a constructor is given
 UNCHANGING = (torch.nn.Identity, torch.nn.PReLU)  # layers that stand for modules of which nothing is known; the latter has a parameter
 OF_TENSORS = {"to", "device", "shape", "dim", "size", "float", "view", "unsqueeze", "dtype", "numel", "t", "clone", "detach"}
 NOT_A_DICT = r"SimpleNamespace' (object )?(is not (subscriptable|iterable)|does not support)"
@@ -88,6 +89,7 @@ class _Adjusting(FailedConstruction):
             self._wrong_type,
             self._divisible,
             self._rank,
+            self._rank_of_tensor,
             self._other_class,
         ]
         for rule in rules:
@@ -331,6 +333,14 @@ class _Adjusting(FailedConstruction):
             if match is not None and str(value) == match[1]:
                 for rank in (2, 1, 3):
                     yield argument, self.written(argument, rank)
+
+    def _rank_of_tensor(self) -> Iterator[Proposal]:
+        """A tensor with too few dims, as `priors[:, 2:]` says: one with a dim more, of four, as boxes have."""
+        if re.search(r"too many indices for (tensor|array)|Dimension out of range", self.message) is None:
+            return
+        for argument, value, _ in self.failure.suspects():
+            if isinstance(value, torch.Tensor) and 0 < value.dim() < MOST_DIMS and argument.text is not None:
+                yield argument, "torch.ones%s" % self.written(argument, (*value.shape, 4))
 
     def _divisible(self) -> Iterator[Proposal]:
         """`out_channels must be divisible by groups`, of torch's own layers: the sizes that reach them are made to."""

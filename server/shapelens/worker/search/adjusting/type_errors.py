@@ -14,6 +14,7 @@ WRONG_TYPES: List[Tuple[str, Tuple[Any, ...], str]] = [
     (r"'(int|float|bool|str)' object has no attribute '(items|keys|values|get)'", (int, float, str), "dict"),
     (r"after \*\* must be a mapping", (int, float, str, list), "dict"),
     (r"instances of 'Tensor' and|'list' object has no attribute '(to|device|shape|dim|size)'", LISTS, "tensor"),
+    (r"(list|tuple) indices must be integers or slices, not tuple", LISTS, "tensor"),
     (r"'(list|tuple)' object has no attribute '(items|keys|values|get)'", LISTS, "dict"),
     (r"'(list|tuple)' object cannot be interpreted as an int|(type\(s\) for|instances of) .*'(list|tuple)'", LISTS, "int"),
     (r"unsupported operand type\(s\) for .*'dict'|'dict' object cannot be interpreted", (dict,), "int"),
