@@ -275,7 +275,9 @@ def is_refused_for_good(cls: type) -> bool:
 def _is_set_nowhere(cls: type, name: str) -> bool:
     """Whether no method of the user's classes sets an attribute of that name, nor one whose name is computed, and nothing else in their
     files does so."""
-    sets = re.compile(r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name))
+    assigned = r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name)
+    registered = r"\b(?:%s|setattr)\s*\([^()]*[\"']%s[\"']" % ("|".join(_LISTED_BY_NAME), re.escape(name))
+    sets = re.compile("%s|%s" % (assigned, registered))
     for code in _codes_of(cls):
         if sets.search("".join(linecache.getlines(code.co_filename))):
             return False
