@@ -36,7 +36,7 @@ from .reload.loaded_project import LoadedProject, Unsuitable
 from .sandbox import read_files
 from .sandbox.clocks import WorkClock
 from .sandbox.limits import DeadlineReached
-from .search_stage import find_examples
+from .search_stage import find_examples, let_guesses_give_way
 
 Send = Callable[[Any], None]
 Load = Callable[[], Dict[str, Any]]
@@ -199,6 +199,8 @@ class Stages:
         to_be_named = run.named and in_time and (any(found.sizes for found in worth_naming) or bool(followed))
         if not to_be_named:
             self.trace.remarks = self._remarks()
+        if run.search is not None:
+            let_guesses_give_way(self.trace)
         if not (to_be_named and runner.findings.said is not None and runner.seconds_to_name(worth_naming) < SOON_NAMED):
             self.send(Traced(run.run_id, "run", self.trace))
         if to_be_named:
@@ -206,6 +208,8 @@ class Stages:
                 runner.name_dims(worth_naming)
                 runner.follow_axes(followed)
             self.trace.remarks = self._remarks()
+            if run.search is not None:
+                let_guesses_give_way(self.trace)
             self.send(Traced(run.run_id, "named", self.trace))
 
     def _remarks(self) -> List[Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Set
 
-from ..protocol import Evaluating, ExampleRun, LayerSeen, Search, Traced
+from ..protocol import Evaluating, ExampleRun, LayerSeen, Observation, Search, Trace, Traced
 from .calls.module_calls import Calls, mistake_of, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
@@ -36,6 +36,26 @@ def find_examples(runner: ExampleRunner, search: Search, evaluated: List[Evaluat
                 example.evidence, example.doubtful, example.error_kind = example.evidence or "inferred", True, "deadline"
         return False
     return True
+
+
+def let_guesses_give_way(trace: Trace) -> None:
+    """Take back what examples that may be wrong show of classes that others show, which fit."""
+    giving = {number for number, run in enumerate(trace.examples) if run.doubtful and run.evidence}
+    fitting = [seen for seen in trace.observations if seen.example not in giving]
+    names = {_outermost(seen) for seen in fitting if seen.span.file == trace.file}
+    left = [seen for seen in trace.observations if seen.example in giving and _outermost(seen) in names]
+    if not left:
+        return
+    taken, places = set(map(id, left)), {(seen.span.file, seen.span.line) for seen in left}
+    shown = places & {(seen.span.file, seen.span.line) for seen in fitting}
+    trace.observations = [seen for seen in trace.observations if id(seen) not in taken]
+    trace.mismatches = [
+        found for found in trace.mismatches if not found.guessed or found.span is None or (found.span.file, found.span.line) not in shown
+    ]
+    called = {layer.span for layer in trace.layers if layer.calls and layer.example not in giving}
+    for layer in trace.layers:
+        if layer.example in giving and (layer.span in called or layer.class_name in names):
+            layer.calls = []
 
 
 class _ExampleOutcome(NamedTuple):
@@ -187,6 +207,11 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found)
     return _ExampleOutcome(example, number, first_layer, evaluated, calls, took_too_long)
+
+
+def _outermost(seen: Observation) -> str:
+    """The name of the class or function at module level that something was seen in."""
+    return seen.function.partition(".")[0]
 
 
 def _layers(runner: ExampleRunner, run: _ExampleOutcome, wanted: Set[int]) -> List[LayerSeen]:
