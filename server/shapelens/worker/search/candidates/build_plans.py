@@ -127,12 +127,15 @@ def required_parameters(cls: type) -> List[Parameter]:
             parameters = list(inspect.signature(init).parameters.values())[1:]
         except (TypeError, ValueError):
             break
+        # `def __init__(self, width=[], depth=[])`: no class is built of nothing but empty lists.
+        stand_for_nothing = len(parameters) > 1 and all(item.default == [] for item in parameters)
         for item in parameters:
             if item.default is True and "pretrained" in item.name and item.name not in passed:
                 found.append(
                     (item.name, AnnotatedKind("bool"), Uses(), False)
                 )  # Weights make no difference to shapes, but take long to fetch.
-            if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL) or item.default is not item.empty or item.name in passed:
+            is_required = item.default is item.empty or stand_for_nothing
+            if item.kind in (item.VAR_KEYWORD, item.VAR_POSITIONAL) or not is_required or item.name in passed:
                 continue
             found.append((item.name, *_asked(item, init, cls, owner), item.kind is item.POSITIONAL_ONLY))
         passed |= {item.name for item in parameters}
