@@ -355,7 +355,8 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
         if not _is_attribute_assignment(module, seen):
             made = [value.layer for value in seen.values if value.kind == "layer" and value.layer is not None]
             for layer in [trace.layers[index] for index in made if _MAKES.match(module.lines.line(line))]:
-                if not layer.path and models.setdefault(layer.index, line) == line and _outputs(layer, settings.dims):
+                is_built_here = layer.span is not None and layer.span.file == trace.file
+                if not layer.path and not is_built_here and models.setdefault(layer.index, line) == line and _outputs(layer, settings.dims):
                     by_line[line] += [layer] if layer not in by_line[line] else []
         else:
             known = {layer.index for layer in by_line[line]}

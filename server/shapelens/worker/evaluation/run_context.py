@@ -24,6 +24,7 @@ from ..meta import op_cache
 from ..meta.mode import MetaMode
 from ..sandbox.exceptions import ProcessEnded, traceback_of
 from ..sandbox.limits import TooLong
+from ..shims import file_access
 from ..shims.command_line import CommandLine
 from ..shims.data_sets import absences
 from ..shims.replacements import harmless
@@ -32,6 +33,7 @@ from ..trace.frames import Frames
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder
 from ..unknown import stand_ins
+from ..unknown.values_at_hand import ON_DATA
 from ..unknown.world_errors import world_cause
 from .evaluation import Evaluation
 
@@ -125,6 +127,8 @@ class RunContext:
             if code in OF_THE_WORLD and not said:  # Once a file; nor is what follows from it said again.
                 self.trace.notes.append(Note(code, message, span))
             stand_ins.called.clear()
+        elif file_access.made_up and isinstance(error, ON_DATA):
+            return  # What follows from a text that is not there is no mistake.
         elif not may_follow(self.trace, file, node) and not is_set_elsewhere(error):
             if isinstance(error, LeftOutError):
                 span = self.frames.line(file, node.lineno)

@@ -335,11 +335,15 @@ class _Adjusting(FailedConstruction):
                     yield argument, self.written(argument, rank)
 
     def _rank_of_tensor(self) -> Iterator[Proposal]:
-        """A tensor with too few dims, as `priors[:, 2:]` says: one with a dim more, of four, as boxes have."""
-        if re.search(r"too many indices for (tensor|array)|Dimension out of range", self.message) is None:
+        """A tensor with too few dims, as `priors[:, 2:]` says: one with a dim more, of four, as boxes have. A list that is to be one of
+        pairs, as a view says of anchors."""
+        is_view = "is invalid for input of size" in self.message
+        if not is_view and re.search(r"too many indices for (tensor|array)|Dimension out of range", self.message) is None:
             return
         for argument, value, _ in self.failure.suspects():
-            if isinstance(value, torch.Tensor) and 0 < value.dim() < MOST_DIMS and argument.text is not None:
+            if is_view and isinstance(value, LISTS) and value and all(type(item) is int for item in value):
+                yield argument, repr([[item, item] for item in value])
+            elif isinstance(value, torch.Tensor) and 0 < value.dim() < MOST_DIMS and argument.text is not None:
                 yield argument, "torch.ones%s" % self.written(argument, (*value.shape, 4))
 
     def _divisible(self) -> Iterator[Proposal]:

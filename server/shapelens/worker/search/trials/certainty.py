@@ -85,6 +85,7 @@ _UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolutio
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
 # Findings of operations whose message says which sizes clash: a layer's code is that of its function, too.
 OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention", "conv-in-channels", "linear-in-features")
+_LIST_OF_INTS = re.compile(r"\[\d+(?:, \d+)+\]")
 _OF_BATCH = re.compile(r"\bB:(\d+)")
 _OF_STEPS = re.compile(r"\b(?:%s):(\d+)" % "|".join(STEPS))
 _FLATTENING = ("flatten", "view", "reshape")
@@ -153,6 +154,10 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     }
     left = _without_consequences(base, left)
     left = _apart_from_sizes(runner, base, left, expression, said)
+    for text in _other_lists(expression) if left and not said.constructor else ():
+        other = _all_that_fails(runner, text)
+        if other is not None and other.keys() <= base.keys():  # Anything else that fails says nothing.
+            left = {mistake: found for mistake, found in left.items() if mistake in other}
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
     if any(map(_may_hang_on_rank, left.values())):
@@ -511,6 +516,17 @@ def _has_size(found: Mismatch, size: int) -> bool:
 
 
 # --- other guesses ---
+
+
+def _other_lists(expression: str) -> List[str]:
+    """The example with the numbers of a list of its constructor in pairs, as `anchors` are, or with one number more."""
+    constructor = constructor_of(expression)
+    found: List[str] = []
+    for match in _LIST_OF_INTS.finditer(constructor):
+        numbers = match[0][1:-1].split(", ")
+        others = (", ".join("[%s, %s]" % (each, each) for each in numbers), ", ".join([*numbers, numbers[-1]]))
+        found += [expression[: match.start() + 1] + other + expression[match.end() - 1 :] for other in others]
+    return found[:MOST_VARIANTS]
 
 
 def _other_ranks(expression: str) -> Iterator[str]:

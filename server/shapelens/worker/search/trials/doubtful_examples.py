@@ -14,7 +14,7 @@ from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
 from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
-from .solving import STEPS, Sizes, sizes_for, sizes_that_matter
+from .solving import STEPS, Sizes, adds_samples, sizes_for, sizes_that_matter
 from .trial import Trial, TrialRunner
 
 MOST_TRIES = 40
@@ -162,7 +162,9 @@ def _with_other_sizes(
     if ran_before and batch is not None and sizes[batch[1]] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.
         free.pop(batch[1], None)
-    steps = [] if batch is None else [name for name in _OF_STEPS.findall(template) if sizes[name] != sizes[batch[1]]]
+    steps = (
+        [] if batch is None or not adds_samples(trial) else [name for name in _OF_STEPS.findall(template) if sizes[name] != sizes[batch[1]]]
+    )
     broadcasts = ran_before and trial.found is not None and trial.found.code == "broadcast"
     for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
         if worked or tries > most or runner.is_over:

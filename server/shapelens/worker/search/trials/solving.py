@@ -37,12 +37,15 @@ def sizes_for(
     def reached(sizes: Sizes) -> Optional[Trial]:
         """What an attempt comes to; None where its sizes would hide a mistake: it might run to its end."""
         changed = {name: size for name, size in sizes.items() if free.get(name, size) != size}
-        return None if _hides(free, changed, guessed, said) else reaches(sizes)
+        return None if hides(changed) else reaches(sizes)
+
+    def hides(changed: Sizes) -> bool:
+        return _hides(free, changed, guessed, said) or (adds_samples(trial) and _has_step_a_sample({**free, **changed}, free))
 
     given: Set[Tuple[Tuple[str, int], ...]] = set()
     for change in _changes(trial, wanted, free, guessed, reached):
         key = tuple(sorted(change.items()))
-        if key not in given and not _hides(free, change, guessed, said) and all(map(_may_be_tried, change.values())):
+        if key not in given and not hides(change) and all(map(_may_be_tried, change.values())):
             given.add(key)
             yield change
 
@@ -57,11 +60,20 @@ def _hides(free: Sizes, change: Sizes, guessed: Set[str], said: InputSaid) -> bo
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
     if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
         return True
-    after = {**free, **change}
-    steps = [name for name in free if _role(name).lstrip("@") in STEPS]
-    if any(after[name] == after.get("#B") and free[name] != free["#B"] for name in steps):
-        return True  # As many steps as there are samples.
     return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
+
+
+def adds_samples(trial: Optional[Trial]) -> bool:
+    """Whether an attempt failed as two tensors of at least three dims do not broadcast: samples may have met steps."""
+    found = trial.found if trial is not None else None
+    shapes = [each.shape or () for each in found.inputs[:2]] if found is not None and found.code == "broadcast" else []
+    return len(shapes) == 2 and min(map(len, shapes)) > 2
+
+
+def _has_step_a_sample(after: Sizes, before: Sizes) -> bool:
+    """Whether a sequence has as many steps as there are samples, and did not before."""
+    steps = [name for name in before if _role(name).lstrip("@") in STEPS]
+    return any(after[name] == after.get("#B") and before[name] != before["#B"] for name in steps)
 
 
 def _takes_apart(free: Sizes, after: Sizes, guessed: Set[str], is_square: bool) -> bool:
