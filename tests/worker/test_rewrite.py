@@ -148,7 +148,7 @@ def executed(tree: ast.Module, reports: list[tuple[int, Any]], observed: int = 1
         NAMES: names,
         BOUND: names,
         READ: read,
-        ASSUMED: lambda result: result,
+        ASSUMED: lambda result, holds: result,
         TURNS: lambda steps: steps,
         FIRST_TURNS: first_turns,
         FURTHER_TURNS: lambda line: further.pop() if further else [],

@@ -7,13 +7,13 @@ from typing import Any, List
 
 import torch
 
-from ..trace.value_summary import LAYER, MODE
+from ..trace.value_summary import LAYER, MODE, OF_EXAMPLE
 from .fingerprints import NoFingerprint, fingerprint
 
 Module = torch.nn.Module
 Tensor = torch.Tensor
 
-_OURS = {"training", LAYER, MODE}  # in a module's __dict__: what may change after its constructor
+_OURS = {"training", LAYER, MODE, OF_EXAMPLE}  # in a module's __dict__: what may change after its constructor
 HELD = ("_parameters", "_buffers", "_modules")
 HOOKS = ("_forward_hooks", "_forward_pre_hooks")
 PLAIN = (int, float, bool, str, type(None))  # types of values that are the same wherever they are equal

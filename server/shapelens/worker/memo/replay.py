@@ -14,7 +14,7 @@ import torch
 from ..calls.module_calls import Calls
 from ..meta import op_cache
 from ..trace.provenance import INPUT, Derivation
-from ..trace.value_summary import LAYER, MODE, ORIGIN
+from ..trace.value_summary import LAYER, MODE, OF_EXAMPLE, ORIGIN
 from .construction import inert_class_of
 from .memo import BuiltModule, KnownCall, Memo, is_as_built, key_of, result_from
 from .module_state import HELD, HOOKS, ModuleState, have_the_same_attributes
@@ -97,7 +97,8 @@ class Replay(Recording):
             for name in HELD + HOOKS:
                 own[name] = own[name].copy()
             own["training"] = self.states[id(part)][0].training
-            own.pop(MODE, None)
+            for name in (MODE, OF_EXAMPLE):
+                own.pop(name, None)
             self.calls.constructed(copy)
         for part in like.parts.values():
             held = copies[id(part)].__dict__["_modules"]
