@@ -87,6 +87,7 @@ class InputSearch:
         self._steps = forms.STEPS  # of sequences
         self.inputs_said = NOTHING_SAID
         self._containers: Dict[str, Container] = {}
+        self._numbers: Dict[str, str] = {}  # the parameters that are plain numbers, each with one
         self._is_graph = False  # its rows are nodes rather than a batch
 
     def search(self, plan: BuildPlan, model: Any) -> Iterator[ChoiceNode]:
@@ -109,8 +110,11 @@ class InputSearch:
             self._is_module and _takes_one_at_a_time(model),
         )
         self._steps = _apart_from_sizes_of(model)
+        self._numbers = self._plain_numbers()
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
+        of_text = {name: _described_container(shape) for name, shape in self.shapes.items() if shape.keys}
+        found = {name: container or of_text.get(name) for name, container in found.items()}
         self._containers = {name: container for name, container in found.items() if container is not None}
         self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
         keys = [key for container in self._containers.values() for key in container.keys]
@@ -244,9 +248,8 @@ class InputSearch:
             return plain
         if words_of(name) == "device":
             return [Form('"cpu"')]
-        taken_for = self._taken_for_number(parameter) if name not in self.shapes else None
-        if taken_for is not None:
-            return [Form(taken_for), *forms.distinct_forms(forms.forms_by_name(name), name)]
+        if name in self._numbers and name not in self.shapes:
+            return [Form(self._numbers[name]), *forms.distinct_forms(forms.forms_by_name(name), name)]
         named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
         first = self._is_first(parameter)
         layer = forms.forms_of_layer(self._layer, name, self.inputs_said.is_square) if self._layer is not None else []
@@ -278,12 +281,11 @@ class InputSearch:
             found.insert(0 if not named else 3, Form(str(number)))
         return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
 
-    def _taken_for_number(self, parameter: inspect.Parameter) -> Optional[str]:
-        """A number for a parameter of `forward` behind the first one, which the code takes for a plain number; None for any other."""
-        if not self._is_module or self._is_first(parameter):
-            return None
-        function = function_node(self._model.forward)
-        return plain_number(function, parameter.name) if function is not None else None
+    def _plain_numbers(self) -> Dict[str, str]:
+        """The parameters of `forward` behind the first one that the code takes for plain numbers, each with one, as an expression."""
+        function = function_node(self._model.forward) if self._is_module else None
+        numbers = {each.name: plain_number(function, each.name) for each in self._parameters[1:]} if function is not None else {}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     def _has_other_indices(self, name: str) -> bool:
         """Whether the name of another required parameter speaks for indices."""
@@ -440,6 +442,12 @@ class InputSearch:
             values[key] = forms.distinct_forms(found, "%s.%s" % (part.path, key))[0]
         template = "{%s}" % ", ".join('"%s": %s' % (key, form.template) for key, form in values.items())
         return Form(template, {name: size for form in values.values() for name, size in form.sizes.items()})
+
+
+def _described_container(shape: InputShape) -> Container:
+    """The dict, or the list of dicts, that the text describes."""
+    keys = list(shape.keys)
+    return Container("[", ["0", "1"], [], tuple(keys)) if shape.container == "list" else Container("{", keys, [])
 
 
 def _takes_one_at_a_time(model: torch.nn.Module) -> bool:
