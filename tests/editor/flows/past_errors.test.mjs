@@ -17,8 +17,7 @@ flow("three mistakes are three squiggles, and three quick fixes mend them", mist
   await vscode.lineWith("return self.out(F.relu(x))", "→ [B, 10]");
   await vscode.squiggles(3);
   const mend = async (code, text, title, left) => {
-    const fixes = await vscode.quickFixes(code, text);
-    await fixes.first().filter({ hasText: title }).waitFor();
+    await vscode.quickFixes(code, text, title);
     await vscode.page.keyboard.press("Enter");
     await vscode.squiggles(left);
   };

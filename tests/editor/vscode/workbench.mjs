@@ -223,8 +223,11 @@ export class Workbench {
     await row.click();
   }
 
-  /** Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. */
-  async quickFixes(code, text) {
+  /**
+   * Puts the cursor into `text` and opens the quick fix menu; hands back its rows' locator. `expected` is in the first row: a menu that was
+   * opened before the fix was found does not get it, and is opened again.
+   */
+  async quickFixes(code, text, expected = "") {
     const rows = this.page.locator(".action-widget .monaco-list-row.action");
     const opens = async () => {
       // Each time anew, as a person would: a click can land beside the text while hints move it, and then there is nothing to fix there.
@@ -233,7 +236,9 @@ export class Workbench {
       await this.leaveHover();
       await this.page.keyboard.press("Control+.");
       await rows.first().waitFor({ timeout: AGAIN });
-      return true;
+      if ((await rows.first().innerText()).replaceAll(/\s+/g, " ").includes(expected)) return true;
+      await this.page.keyboard.press("Escape");
+      return false;
     };
     const cursor = async () => `cursor: ${await this.page.locator('[id="status.editor.selection"]').innerText()}\n${(await this.lines()).join("\n")}`;
     await eventually("the quick fix menu", opens, PATIENCE, cursor);
