@@ -54,7 +54,7 @@ def let_guesses_give_way(trace: Trace) -> None:
     ]
     called = {layer.span for layer in trace.layers if layer.calls and layer.example not in giving}
     for layer in trace.layers:
-        if layer.example in giving and (layer.span in called or layer.class_name in names):
+        if layer.example in giving and layer.span in called:
             layer.calls = []
 
 

@@ -244,7 +244,8 @@ def _used_by(trace: Trace, name: str) -> tuple[str, str]:
     example of another file: `net.py: Net()(f32[B:2, 8])`.
     """
     models = [layer for layer in trace.layers if layer.path == ""]
-    for layer in sorted(trace.layers, key=lambda layer: not layer.calls):
+    wrong = {number for number, run in enumerate(trace.examples) if run.doubtful}
+    for layer in sorted(trace.layers, key=lambda layer: (not layer.calls, layer.example in wrong)):
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
         if layer.class_name == name and layer.path:
             owners = [model.class_name for model in models if model.example == layer.example]  # What stands alone has no path either.
