@@ -67,6 +67,11 @@ class Observation:
     statement: Optional[FileSpan] = None  # the statement that an assigned name belongs to
 
 
+def outermost(seen: Observation) -> str:
+    """The name of the class or function at module level that something was seen in."""
+    return seen.function.partition(".")[0]
+
+
 @dataclass
 class ParameterSeen:
     """A parameter or buffer of a layer, under its own name (`weight_ih_l0`)."""

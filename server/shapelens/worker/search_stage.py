@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Dict, List, NamedTuple, Optional, Set
 
-from ..protocol import Evaluating, ExampleRun, LayerSeen, Observation, Search, Trace, Traced
+from ..protocol import Evaluating, ExampleRun, LayerSeen, Search, Trace, Traced
+from ..traces import outermost
 from .calls.module_calls import Calls, mistake_of, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
@@ -42,8 +43,8 @@ def let_guesses_give_way(trace: Trace) -> None:
     """Take back what examples that may be wrong show of classes that others show, which fit."""
     giving = {number for number, run in enumerate(trace.examples) if run.doubtful and run.evidence}
     fitting = [seen for seen in trace.observations if seen.example not in giving]
-    names = {_outermost(seen) for seen in fitting if seen.span.file == trace.file}
-    left = [seen for seen in trace.observations if seen.example in giving and _outermost(seen) in names]
+    names = {outermost(seen) for seen in fitting if seen.span.file == trace.file}
+    left = [seen for seen in trace.observations if seen.example in giving and outermost(seen) in names]
     if not left:
         return
     taken, places = set(map(id, left)), {(seen.span.file, seen.span.line) for seen in left}
@@ -207,11 +208,6 @@ def _run(runner: ExampleRunner, found: FoundExample, trial_runner: TrialRunner) 
         example.error, example.error_kind = "it takes too long to run it to its end", "exception"
     _describe(example, found)
     return _ExampleOutcome(example, number, first_layer, evaluated, calls, took_too_long)
-
-
-def _outermost(seen: Observation) -> str:
-    """The name of the class or function at module level that something was seen in."""
-    return seen.function.partition(".")[0]
 
 
 def _layers(runner: ExampleRunner, run: _ExampleOutcome, wanted: Set[int]) -> List[LayerSeen]:

@@ -11,9 +11,9 @@ from shapelens.analysis.evidence import rests_on_guess
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.views import uses, without_doubtful
 from shapelens.examples.expression import with_tensors
-from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Trace, Value
 from shapelens.trace_numbering import with_fields, without_examples
-from shapelens.traces import PROGRAM
+from shapelens.traces import PROGRAM, outermost
 
 # Codes of mismatches that a program has for what is not there while it is followed.
 _OF_THE_WORLD = {"exception", "missing-import", "missing-file", "definition", "data-dependent"}
@@ -44,21 +44,21 @@ def with_importing_program(shown: Sequence[Trace], view: Trace, *, only_wrong: b
     but for those of which the program shows nothing.
     """
     guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
-    in_view = {(_outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
-    used = {_outermost(seen) for seen in view.observations if seen.span.file == view.file and not seen.function.endswith(".__init__")}
+    in_view = {(outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
+    used = {outermost(seen) for seen in view.observations if seen.span.file == view.file and not seen.function.endswith(".__init__")}
     built_so = {run.target for trace in shown for run in trace.examples if run.evidence == "usage" and not run.doubtful} - used
     kept = set[str]()
     for trace in shown:
         targets = {number: run.target for number, run in enumerate(trace.examples) if run.doubtful and run.evidence and run.target}
-        guessed |= {(_outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == _outermost(seen)}
+        guessed |= {(outermost(seen), seen.span.line) for seen in trace.observations if targets.get(seen.example) == outermost(seen)}
         # Steps of a class that is built as the program builds it, which does not come to call it.
         steps = {number for number, run in enumerate(trace.examples) if run.doubtful and run.target.partition(".")[0] in built_so}
-        kept |= {_outermost(seen) for seen in trace.observations if seen.example in steps}
+        kept |= {outermost(seen) for seen in trace.observations if seen.example in steps}
     lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
     kept |= {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
     alone = _methods_alone(shown, view)
     shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept, alone) for trace in shown]
-    observations = [seen for seen in view.observations if _outermost(seen) not in kept]
+    observations = [seen for seen in view.observations if outermost(seen) not in kept]
     return with_program(shown, replace(view, observations=observations), only_wrong=only_wrong)
 
 
@@ -107,18 +107,13 @@ def _giving_way(trace: Trace, view: Trace, kept: Collection[str], alone: Collect
     runs = enumerate(trace.examples)
     giving = {number for number, run in runs if run.doubtful and run.evidence and run.target not in alone}
     doubtful = {number for number in giving if trace.examples[number].target.partition(".")[0] not in kept}
-    names = {_outermost(seen) for seen in view.observations if seen.span.file == view.file}.difference(kept)
+    names = {outermost(seen) for seen in view.observations if seen.span.file == view.file}.difference(kept)
     built = {layer.span for layer in view.layers if layer.calls and layer.span is not None}
     return replace(
         trace,
-        observations=[seen for seen in trace.observations if seen.example not in doubtful or _outermost(seen) not in names],
+        observations=[seen for seen in trace.observations if seen.example not in doubtful or outermost(seen) not in names],
         layers=[with_fields(layer, calls=[]) if layer.example in doubtful and layer.span in built else layer for layer in trace.layers],
     )
-
-
-def _outermost(seen: Observation) -> str:
-    """The name of the class or function at module level that something was seen in."""
-    return seen.function.partition(".")[0]
 
 
 def _lines_that_hold(program: Trace) -> set[tuple[str, int]]:
