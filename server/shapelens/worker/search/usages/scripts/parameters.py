@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, Optional, Sequence, Tuple
+import json
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence, Tuple
 
 from .....stated.syntax_trees import dotted
 from .values import ScriptValue, constant, guessed
@@ -18,6 +19,10 @@ def command_line(tree: ast.AST) -> Iterator[Tuple[str, ast.expr]]:
                 yield name, default
 
 
+# The types of options, by which a default that is a text is read too: https://docs.python.org/3/library/argparse.html#default
+_READERS: Dict[str, Callable[[str], Any]] = {"int": int, "float": float, "literal_eval": ast.literal_eval, "loads": json.loads}
+
+
 def _destination(node: ast.Call) -> str:
     for keyword in node.keywords:
         if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant):
@@ -30,11 +35,11 @@ def _destination(node: ast.Call) -> str:
 def _default(node: ast.Call) -> Optional[ast.expr]:
     said = {keyword.arg: keyword.value for keyword in node.keywords}
     default = said.get("default")
-    kind = dotted(said.get("type"))
-    if isinstance(default, ast.Constant) and isinstance(default.value, str) and kind in ("int", "float"):
+    read = _READERS.get(dotted(said.get("type")).rpartition(".")[2])
+    if isinstance(default, ast.Constant) and isinstance(default.value, str) and read is not None:
         try:
-            return constant(int(default.value) if kind == "int" else float(default.value))
-        except ValueError:
+            return ast.parse(repr(read(default.value)), mode="eval").body
+        except (ValueError, SyntaxError):
             return None
     if default is not None:
         return default
