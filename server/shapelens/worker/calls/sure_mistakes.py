@@ -17,8 +17,9 @@ from typing import Any, Iterator, Optional, Tuple
 import torch
 
 from ...notebooks import SUFFIX
+from ...protocol import FileSpan
 from ...regular_files import read_regular
-from ...stated.syntax_trees import unpacked_parts
+from ...stated.syntax_trees import dotted, unpacked_parts
 from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT
 from ..loading.importer import parse
@@ -301,6 +302,12 @@ def _codes_of(cls: type) -> Iterator[CodeType]:
             if isinstance(function, FunctionType):
                 yield function.__code__
                 yield from codes_in(function.__code__)
+
+
+def is_called_by_name(name: str, span: FileSpan) -> bool:
+    """Whether a call around a place has a class by its own name, rather than by a parameter's, which may be any class."""
+    tree = parsed("".join(linecache.getlines(span.file)))
+    return tree is not None and any(dotted(node.func).rpartition(".")[2] == name for node in unfit_calls.calls_around(tree, span.line))
 
 
 def tree_of(frame: FrameType) -> Optional[ast.Module]:

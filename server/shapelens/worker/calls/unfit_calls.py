@@ -27,13 +27,13 @@ def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
     """Whether one of the calls around a line of a frame has arguments that do not fit, and what it calls is the same whatever the frame's
     function was given: a class or function of a module, or a method of the class that the function is of.
     """
-    calls = [(_called(node.func, frame), node) for node in _calls_around(tree, line) if _is_plain(node)]
+    calls = [(_called(node.func, frame), node) for node in calls_around(tree, line) if _is_plain(node)]
     return any(called is not None and not _binds(called, node) for called, node in calls)
 
 
 def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type) -> bool:
     """Whether the calls of a class around a line of a frame have no other arguments than constants, or ones that do not fit."""
-    calls = [node for node in _calls_around(tree, line) if _called(node.func, frame) is cls and _is_plain(node)]
+    calls = [node for node in calls_around(tree, line) if _called(node.func, frame) is cls and _is_plain(node)]
     given = [[*node.args, *(each.value for each in node.keywords)] for node in calls]
     are_fit = [_binds(cls, node) and not all(map(_is_constant, values)) for node, values in zip(calls, given)]
     return bool(calls) and not any(are_fit)
@@ -43,7 +43,7 @@ def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) ->
     """Whether the calls of a function or method of torch's around a line of a frame are given nothing but constants and tensors that
     operations have made: these are tensors whatever the model is given, so that what is said of their type is wrong in the code.
     """
-    calls = [node for node in _calls_around(tree, line) if getattr(node.func, "attr", getattr(node.func, "id", "")) == name]
+    calls = [node for node in calls_around(tree, line) if getattr(node.func, "attr", getattr(node.func, "id", "")) == name]
     return bool(calls) and all(_is_plain(node) and _is_of_known_types(node, frame) for node in calls)
 
 
@@ -73,13 +73,13 @@ def _is_of_known_type(node: ast.expr, frame: FrameType) -> bool:
     return _is_constant(node) or (isinstance(node, ast.Name) and is_made(frame.f_locals.get(node.id)))
 
 
-def _calls_around(tree: ast.AST, line: int) -> Iterator[ast.Call]:
+def calls_around(tree: ast.AST, line: int) -> Iterator[ast.Call]:
     """The calls that a line is part of."""
     for node in ast.iter_child_nodes(tree):
         if getattr(node, "lineno", line) <= line <= getattr(node, "end_lineno", line):
             if isinstance(node, ast.Call):
                 yield node
-            yield from _calls_around(node, line)
+            yield from calls_around(node, line)
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -18,6 +18,7 @@ from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
 from ...calls.mismatches import mismatch_of
 from ...calls.module_calls import Mistake, mistake_of
+from ...calls.sure_mistakes import is_called_by_name
 from ...evaluation.evaluation import NONE_TURNED
 from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
@@ -41,6 +42,7 @@ _NAMED = re.compile(r"\b([^\W\d]\w*):(\d+)")  # a dim with its size
 _TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
 # What a constructor refuses for what it was given, which a guess may have brought about: a list in the place of layers, a sum of no sizes.
 _OF_ARGUMENTS = re.compile(r"is not a Module subclass|must be greater than zero|should be .*zero|negative")
+_REFUSING = re.compile(r"(\w+)\.__init__\(\)")  # the class whose constructor takes other arguments
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 # Of what may lie between a layer and a mismatch: these leave each dim where it is.
@@ -316,7 +318,9 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     if is_ill_formed(found):
         return True
     if not found.inputs and found.code in OF_CONSTRUCTORS:
-        return _OF_ARGUMENTS.search(found.message) is None
+        refusing = _REFUSING.match(found.message)
+        is_named = refusing is None or found.span is None or is_called_by_name(refusing[1], found.span)
+        return is_named and _OF_ARGUMENTS.search(found.message) is None
     of_layers = [each for each in found.origins if each.argument]
     is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
     if is_direct and (len(of_layers) > 1 or found.of_parameter if not found.argument else found.origins[0] is of_layers[0]):
