@@ -314,7 +314,10 @@ def _tests(file: str, number: int) -> Iterator[ast.expr]:
 
 def _of_test(test: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
     for node in ast.walk(test):
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        asked = _asked_to_be_given(node, local)
+        if asked:
+            yield Demand("missing", text=asked, need=3)
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = _value(node.left, names, local), _value(node.comparators[0], names, local)
             if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mod):
                 yield from _multiple(node.left.left, node.left.right, names, local)
@@ -335,6 +338,14 @@ def _of_test(test: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
             yield from _multiple(node.left, node.right, names, local)
         elif isinstance(node, ast.Call) and len(node.args) == 2 and re.search("divis|multiple", ast.unparse(node.func)):
             yield from _multiple(node.args[0], node.args[1], names, local)
+
+
+def _asked_to_be_given(node: ast.AST, local: Any) -> str:
+    """The name of an argument that is None, where a condition asks whether that is so: `assert mask is not None`; "" for none."""
+    if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or not isinstance(node.left, ast.Name):
+        return ""
+    is_none = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None
+    return node.left.id if is_none and local.get(node.left.id, "") is None else ""
 
 
 def _multiple(number: ast.expr, divisor: ast.expr, names: Any, local: Any) -> Iterator[Demand]:
