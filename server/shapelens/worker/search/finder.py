@@ -457,7 +457,8 @@ class Finder:
         for path in self.search.users:
             found += usages_elsewhere(self._text_of(path), path, classes, self.tree, self._file)
         found += documented_usages(self.tree, classes)
-        found += instantiated(self._file, Current.settings.folders, classes, ("torch", package_of(self.names)))
+        built = {known: cls for known in classes for cls in [self._class(known)] if cls is not None}
+        found += instantiated(self._file, Current.settings.folders, built, ("torch", package_of(self.names)))
         found += factories(self.tree, classes, _size_by_name)
         return [_in_file(candidate, self._file) for candidate in found]
 
