@@ -33,7 +33,7 @@ class Value:
     mapping    keys and items, side by side: a dict, a dataclass, or the tensors among an object's attributes
     scalar     text (an int, float, bool or None written out); type_name "size" where it is an int that follows from shapes, with its
                formula in `named` (one string) once the probes have run
-    unknown    of a program: a tensor, or what holds tensors, of which nothing else is known
+    unknown    a tensor, or what holds tensors, of which nothing else is known
     layer      layer: an index into Trace.layers
     other      type_name
     """

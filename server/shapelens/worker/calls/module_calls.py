@@ -20,7 +20,7 @@ from ..trace.module_memory import Holdings, own_tensors, parts_of
 from ..trace.progress import Progress
 from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
-from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, key_of, value_of
+from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
 from . import einops_recovery, misplaced_dims, misused_layers, refused_constructors, uninitialised_modules, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
@@ -222,6 +222,7 @@ class Calls:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
         may_be_unknown = may_be_unknown or misused_layers.is_given_result_of_class(args) or misused_layers.lacks_forward(module)
+        may_be_unknown = may_be_unknown or self.recovery.is_given_unknown(args, kwargs)
         if self.refuse is not None and not may_be_unknown and not self.recovery.goes_past(error):
             raise NotRecovered
         if (inner and self.meta.inside_layer == 1) or (not inner and misused_layers.lacks_forward(module)):
@@ -283,7 +284,8 @@ class Calls:
             for position, unmet in by_position.items():
                 shape = list(unmet[0].tensor.shape)
                 for expected in unmet:
-                    shape[expected.dim] = expected.need
+                    if -len(shape) <= expected.dim < len(shape):  # Nobody knows how many dims a vague one has.
+                        shape[expected.dim] = expected.need
                 args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
         with _plainly():
             wrong = wrong_dtype(module, args, kwargs)
@@ -450,7 +452,7 @@ def _switch_to_evaluation(module: Any) -> None:
 def stand_in(like: Tensor, shape: List[int]) -> Tensor:
     """A tensor of another shape in the place of one that does not fit."""
     replacement = made(shape, like.dtype, like.requires_grad)
-    setattr(replacement, STAND_IN, True)
+    setattr(replacement, STAND_IN, VAGUE if is_vague(like) else True)
     return replacement
 
 

@@ -258,11 +258,16 @@ class Recovery:
     def _is_vague(self, args: Args, kwargs: Kwargs) -> bool:
         return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
 
+    def is_given_unknown(self, args: Args, kwargs: Kwargs) -> bool:
+        """Whether a module is given something of which nothing is known."""
+        with _plainly():
+            return self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs)
+
     def _is_given_absent(self, args: Args, kwargs: Kwargs) -> bool:
-        """Whether an operation is given something of which nothing is known, in a program, or after a statement that failed. Any other
-        example that is, has not the right inputs."""
-        may_be = op_cache.state.assumes_gradients or self.calls.gone_past
-        return may_be and (holds_absent(args) or holds_absent(kwargs.values()))
+        """Whether an operation is given something of which nothing is known: in any example what comes of a package that could not be
+        imported, in a program, or after a statement that failed, anything. Any other example that is, has not the right inputs."""
+        expected = not (op_cache.state.assumes_gradients or self.calls.gone_past)
+        return holds_absent(args, expected=expected) or holds_absent(kwargs.values(), expected=expected)
 
     def _report(self, found: Mismatch) -> None:
         if found.code == "definition":  # Of something that failed there, which has been said.
@@ -282,7 +287,7 @@ class Recovery:
         if shapes is None or any(_unknown_among(shape) > expected_shapes.MOST_UNKNOWN for shape in shapes):
             tensors = list(tensors_in((args, kwargs), 64))
             self.meta.vague = True
-            vague = made(list(tensors[0].shape) if tensors else [], dtype, grad)
+            vague = made(list(tensors[0].shape) if tensors else [1], dtype, grad)
             vague.__dict__[STAND_IN] = VAGUE
             return vague
         out = []

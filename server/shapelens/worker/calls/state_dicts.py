@@ -25,6 +25,7 @@ from ..trace.frames import Frames
 from ..trace.module_tree import modules, named_modules
 from ..trace.value_summary import HALF_BUILT, LAYER
 from ..unknown import unknown_sizes
+from ..unknown.missing_modules import MissingModule
 from ..unknown.stand_ins import holds_absent, is_absent
 from . import state_names
 from .exception_handlers import would_be_caught
@@ -163,7 +164,12 @@ def _is_unknown_module(value: Any) -> bool:
         return False
     for part in modules(value):
         held = part.__dict__
-        if HALF_BUILT in held or OF_UNKNOWN_MODEL in held or hasattr(type(part), unknown_sizes.OWN_SIZES):
+        if (
+            HALF_BUILT in held
+            or OF_UNKNOWN_MODEL in held
+            or isinstance(part, MissingModule)
+            or hasattr(type(part), unknown_sizes.OWN_SIZES)
+        ):
             return True
     return False
 

@@ -24,6 +24,7 @@ class Evaluated:
         self.example = calls.example  # its number in the trace
         self.first_layer = 0  # the index in the trace of the first of its layers
         self.refused: List[List[Value]] = []  # what failed operations were given
+        self.unknown: FrozenSet[int] = frozenset()  # sites of tensors of which nothing is known, as a package is missing
         self.remarks: List[Remark] = []
         self.may_mix = False  # whether operations ran that may mix the samples of a batch
         self.turned: FrozenSet[ConditionPlace] = frozenset()  # the conditions on data that were turned

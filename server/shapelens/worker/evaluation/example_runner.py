@@ -90,7 +90,8 @@ class ExampleRunner:
             return None
         axes.state.may_mix = False
         start, clock, self.recorder.reached = time.perf_counter(), WorkClock(), set()
-        is_user_file = self.frames.is_user_file
+        is_user_file, unknown = self.frames.is_user_file, set(self.recorder.unknown)
+        self.recorder.unknown.clear()
         follow = partial(self._follow, example, index, partial(evaluate, code, self.names, {}, example.dims))
         error = self.first_path(example, follow)
         turned = branches.last(is_user_file)
@@ -126,6 +127,9 @@ class ExampleRunner:
         found.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         found.remarks, found.may_mix = self.evaluation.remarks.found, axes.state.may_mix
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
+        if error is None and not calls.mismatches:  # What else is unknown follows a mistake.
+            found.unknown = frozenset(self.recorder.unknown)
+        self.recorder.unknown.update(unknown)
         return found
 
     def lines_shown(self) -> Set[int]:
@@ -237,6 +241,8 @@ class ExampleRunner:
             for observation in observations:
                 observation.values = [_of_layer(value, first) for value in observation.values]
         self.recorder.seen = held
+        shown_at = {seen.span for seen in observations}
+        observations += self.recorder.unknown_observations(found.unknown, index, shown_at)
         layers: List[LayerSeen] = found.calls.layers(first, lambda number, seen: named_calls(number, others, sizes, seen))
         name_remarks(found.remarks, [other.remarks for other in others], sizes)
         _name_refused(found.refused, [other.refused for other in others], sizes)

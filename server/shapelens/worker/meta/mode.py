@@ -10,6 +10,8 @@ Whatever device user code names is ignored, and it is told that all tensors are 
 from __future__ import annotations
 
 import re
+import sys
+from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
@@ -24,7 +26,8 @@ from ..trace.devices import devices
 from ..trace.tape import tape
 from ..trace.value_summary import STAND_IN, VAGUE
 from ..unknown import unknown_sizes
-from ..unknown.stand_ins import holds_absent
+from ..unknown.stand_ins import holds_absent, unknown_shape
+from ..unknown.unpacking import unpacked_count
 from . import eager_checks, expected_shapes, op_cache, second_opinion
 
 Tensor = torch.Tensor
@@ -58,6 +61,7 @@ def _getter(name: str) -> Any:
 
 DESCRIBES = {_getter(name) for name in ("shape", "dtype", "requires_grad", "ndim", "layout", "is_leaf", "grad_fn")}
 ASKS = {Tensor.dim, Tensor.ndimension, Tensor.is_contiguous, Tensor.is_floating_point, Tensor.stride, torch._C._set_grad_enabled}
+_SHAPES = {_getter("shape"), Tensor.size}
 GRADIENT_OF = _getter("grad")
 GRADIENTS = {torch.autograd.grad, torch.autograd.backward, Tensor.backward}
 WITHIN = "_shapelens_within"  # an attribute of single random integers: a value that they may have
@@ -136,6 +140,8 @@ class MetaMode(TorchFunctionMode):
         self.vague = False  # whether this example has a stand-in of which nothing is known
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
+        if self.vague and func in _SHAPES and not self.inside_layer and args[0].__dict__.get(STAND_IN) == VAGUE:
+            return unknown_shape() if len(args) == 1 and not kwargs else unknown_sizes.size()
         if func in DESCRIBES:
             return func(*args)
         if func in ASKS and func not in SPECIAL:
@@ -174,6 +180,7 @@ class MetaMode(TorchFunctionMode):
             if odd is not None:
                 self.remarks.add(func, odd)
         if self.vague and not self.inside_layer and not expected_shapes.gives_number(func, *given):
+            result = _as_unpacked(func, args, result)
             spread(given, result)
         if not self.inside_layer:
             if isinstance(result, (Tensor, tuple, list)):
@@ -271,6 +278,17 @@ def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
     except RuntimeError:
         return False
     return count > MOST_REAL and all(count > shape.numel() for shape in shapes) and changed_tensor(func, args, kwargs) is None
+
+
+def _as_unpacked(func: Callable[..., Any], args: Args, result: Any) -> Any:
+    """What a vague stand-in is unpacked into: nobody knows how many parts it has."""
+    if func is not Tensor.unbind or args[0].__dict__.get(STAND_IN) != VAGUE:
+        return result
+    frame: Optional[FrameType] = sys._getframe(2)
+    while frame is not None and frame.f_code is not Tensor.__iter__.__code__:
+        frame = frame.f_back
+    count = unpacked_count(frame.f_back if frame is not None else None)
+    return result if count is None else tuple([args[0].view_as(args[0]) for _ in range(count)])
 
 
 def spread(given: Any, result: Any) -> None:

@@ -116,7 +116,7 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
         call_methods(runner, program, functions, examples)
         in_time = finished and not steps.is_over and clock() < run.program and Limit.ended == ended
     shown_at = {seen.span for seen in trace.observations if seen.kind in ("assign", "return")}
-    trace.observations += runner.recorder.unknown_observations(trace.examples.index(example), shown_at)
+    trace.observations += runner.recorder.unknown_observations(runner.recorder.unknown, trace.examples.index(example), shown_at)
     tell()
     return in_time
 

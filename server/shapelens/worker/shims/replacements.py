@@ -12,6 +12,7 @@ from ..meta import legacy_constructors
 from ..meta.mode import META, computing
 from ..trace import autocast
 from ..trace.devices import devices
+from ..unknown import missing_modules
 from . import (
     accelerators,
     checkpointing,
@@ -85,6 +86,7 @@ def harmless(mode: Any) -> Iterator[None]:
     absences.said.clear()
     everything = (
         _own()
+        + missing_modules.replacements()
         + legacy_constructors.replacements()
         + autocast.replacements()
         + compilers.replacements()

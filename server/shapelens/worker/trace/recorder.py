@@ -13,7 +13,7 @@ from ...protocol import FileSpan, Observation, Value
 from ..rewrite.site_table import SiteTable
 from ..rewrite.sites import BOUND, NAMES, READ, SCALAR, UNKNOWN_AT, UNWATCHED, VALUE, Site
 from ..unknown import unknown_sizes
-from ..unknown.stand_ins import is_absent
+from ..unknown.stand_ins import is_absent, is_unknown_tensor
 from .definition_time import executing
 from .value_summary import KINDS, ORIGIN, Key, key_of, kind_of, number_key, tensor_key, value_of
 
@@ -117,7 +117,7 @@ class Recorder:
         if not kind:
             if self.watches and _is_unknown(value, cls):
                 self.met += 1
-            if self.sites[number].tensor and is_absent(value):
+            if (self.sites[number].tensor and is_absent(value)) or is_unknown_tensor(value):
                 self.unknown.add(number)
             return value
         if kind == "tensor":
@@ -142,7 +142,7 @@ class Recorder:
         if key is not None:
             self.met += kind not in ("tensor", "layer", "array")
             self._add(number, key)
-        elif kind == "tensor" and self.sites[number].tensor:
+        elif kind == "tensor":
             self.unknown.add(number)
         return value
 
@@ -254,10 +254,10 @@ class Recorder:
         """Where a site is."""
         return FileSpan(self.file_of(number), *self.sites[number].place)
 
-    def unknown_observations(self, example: int, known: Container[FileSpan]) -> List[Observation]:
-        """What nothing is known of, but that it is a tensor or holds tensors, where it does not stand in `known` places."""
+    def unknown_observations(self, numbers: Iterable[int], example: int, known: Container[FileSpan]) -> List[Observation]:
+        """Of these sites: what nothing is known of, but that it is a tensor or holds tensors, where it does not stand in `known` places."""
         out = []
-        for number in self._in_order(self.unknown):
+        for number in self._in_order(numbers):
             site, file, span = self.sites[number], self.file_of(number), self.span_of(number)
             if span not in known:
                 statement = None if site.statement is None else FileSpan(file, *site.statement)

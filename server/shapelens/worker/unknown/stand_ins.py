@@ -6,6 +6,7 @@ unknown one, and a tensor it is not, so that nothing wrong is shown for what com
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -13,6 +14,7 @@ import torch
 
 from ..torch_calls import is_in_place
 from . import unknown_sizes
+from .unpacking import unpacked_count
 from .values_at_hand import rests_on_data, values_at_hand
 from .world_errors import world_cause
 
@@ -24,6 +26,8 @@ STAND_IN_TYPE = "_StandInMetaclass"  # as messages of torch call what a stand-in
 
 # Of torch, which takes a TypeError of theirs for "ask the other operand", so that Python says that the two are not equal.
 _COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+
+OF_SHAPES = "data-dependent"  # the code of a stand-in for the shape of a tensor of which nothing is known
 
 # Of torch, which make a tensor of the sizes that they are given.
 _FACTORIES = {"zeros", "ones", "empty", "rand", "randn"}
@@ -52,7 +56,9 @@ class _StandInMetaclass(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return absent("%s.%s" % (cls.__name__, name), cls._shapelens_code)
+        found = absent("%s.%s" % (cls.__name__, name), cls._shapelens_code)
+        found._shapelens_gives_tensors = cls._shapelens_is_tensor
+        return found
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if not _is_absent(cls):
@@ -61,8 +67,9 @@ class _StandInMetaclass(type):
         if known is not None and cls._shapelens_code == "missing-import":
             return known(*args, **kwargs)
         called.append(cls)
-        # As a decorator it hands back what it decorates.
-        return args[0] if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], torch.nn.Module) else cls
+        if len(args) == 1 and not kwargs and callable(args[0]) and not (isinstance(args[0], torch.nn.Module) or is_absent(args[0])):
+            return args[0]  # As a decorator it hands back what it decorates.
+        return _result(cls) if cls._shapelens_gives_tensors or any(map(_is_tensor, (*args, *kwargs.values()))) else cls
 
     def _unknown(cls, *args: Any) -> Any:
         called.append(cls)
@@ -78,7 +85,11 @@ class _StandInMetaclass(type):
         called.append(cls)
         return cls.__name__.replace("/", " ")
 
-    __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __enter__ = _unknown
+    def __getitem__(cls, place: Any) -> Any:
+        called.append(cls)
+        return unknown_sizes.size() if cls._shapelens_code == OF_SHAPES and not isinstance(place, slice) else cls
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __enter__ = _unknown
     __neg__ = __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = __and__ = __rand__ = _unknown
 
     def __exit__(cls, *args: Any) -> None:
@@ -89,7 +100,10 @@ class _StandInMetaclass(type):
 
     def __iter__(cls) -> Any:
         called.append(cls)
-        return NoItems()
+        count = unpacked_count(sys._getframe(1))  # Who unpacks it gets as many parts as are asked for.
+        if count is None:
+            return NoItems()
+        return iter([unknown_sizes.size() if cls._shapelens_code == OF_SHAPES else cls] * count)
 
     def __len__(cls) -> int:
         called.append(cls)
@@ -155,22 +169,44 @@ def is_absent(value: Any) -> bool:
     return isinstance(value, _StandInMetaclass) and _is_absent(value)
 
 
-def holds_absent(values: Any, depth: int = 0) -> bool:
-    """Whether one of some values, or of the lists, tuples and dicts among them, is a stand-in."""
+def holds_absent(values: Any, depth: int = 0, expected: bool = False) -> bool:
+    """Whether one of some values, or of the lists, tuples and dicts among them, is a stand-in; expected: one that no other input avoids,
+    for what could not be imported, and for the shape of what that gave."""
     for value in values:
         kind = type(value)
         if kind is _StandInMetaclass:
-            if _is_absent(value):
+            if _is_absent(value) and (not expected or value._shapelens_code in ("missing-import", OF_SHAPES)):
                 return True
-        elif depth < 3 and (kind is list or kind is tuple) and holds_absent(value[:64], depth + 1):
+        elif depth < 3 and (kind is list or kind is tuple) and holds_absent(value[:64], depth + 1, expected):
             return True
     return False
+
+
+def is_unknown_tensor(value: Any) -> bool:
+    """Whether a stand-in is what a call gave that was given tensors."""
+    return isinstance(value, _StandInMetaclass) and value._shapelens_is_tensor and _is_absent(value)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or is_unknown_tensor(value)
+
+
+def _result(cls: Any) -> Any:
+    """What a stand-in gives that is called with tensors."""
+    if cls._shapelens_is_tensor:
+        return cls
+    found = cls.__dict__.get("_shapelens_result")
+    if found is None:
+        found = cls._shapelens_result = absent(cls.__name__, cls._shapelens_code)
+        found._shapelens_is_tensor = True
+    return found
 
 
 class _Absent(metaclass=_StandInMetaclass):
     """The base of all stand-ins: what a class of the file that derives from one inherits."""
 
     _shapelens_code = "missing-import"
+    _shapelens_is_tensor = _shapelens_gives_tensors = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         try:
@@ -211,6 +247,11 @@ MODULES = {
     "BaseModule",
     "MessagePassing",
 }
+
+
+def unknown_shape() -> Any:
+    """What takes the place of such a shape: it has as many sizes as are asked for, each unknown."""
+    return absent("a shape", OF_SHAPES)
 
 
 def absent(name: str, code: str = "missing-import") -> Any:
