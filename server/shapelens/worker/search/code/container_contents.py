@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, NamedTuple, Optional, Set, Tuple
+from types import FunctionType
+from typing import Any, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import nn
@@ -102,7 +103,7 @@ def _only_first(model: Any, function: Any, name: str) -> Optional[int]:
 def _items(model: Any, index: Index, name: str) -> Optional[Container]:
     """A list or tuple: it is unpacked, gone through, or only single items of it are read."""
     numbers: Set[int] = set()
-    unpacked, lists, gone_through = 0, [], False
+    unpacked, lists, gone_through, keys = 0, [], False, _keys_of_items(index, name)
     for node in index.loads.get(name, ()):
         parent = index.parents.get(node)
         if isinstance(parent, ast.Subscript) and parent.value is node:
@@ -121,7 +122,7 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
         elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _AROUND_ITEMS:
             gone_through = gone_through or parent.func.id in ("zip", "enumerate", "reversed")
             lists += [_module_list(model, argument) for argument in parent.args]
-        else:
+        elif not keys:
             return None
     along = next((found for found in lists if found is not None), None)
     if unpacked >= 2:
@@ -133,8 +134,31 @@ def _items(model: Any, index: Index, name: str) -> Optional[Container]:
         return Container("[", _numbered(len(along)), list(along))
     if gone_through or len([number for number in numbers if number >= 0]) > 1:
         count = max([2, *[number + 1 if number >= 0 else -number for number in numbers]])
-        return Container("[", _numbered(count), [], _keys_of_items(index, name))
+        return Container("[", _numbered(count), [], _with_keys_elsewhere(model, index, name, keys))
     return None
+
+
+def _with_keys_elsewhere(model: Any, index: Index, name: str, keys: Sequence[str]) -> Tuple[str, ...]:
+    """The keys of a list's items: those here, in methods that have the list under the same name, in parts that are called with it."""
+    if not keys:
+        return ()
+    found = [*keys]
+    for method in vars(type(model)).values():
+        node = function_node(method) if isinstance(method, FunctionType) else None
+        if node is not None and any(argument.arg == name for argument in node.args.args):
+            found += _keys_of_items(index_of(node), name)
+    for load in index.loads.get(name, ()):
+        call: Any = index.parents.get(load)
+        called: Any = call.func if isinstance(call, ast.Call) and _is_of_self(call.func) else None
+        part = getattr(model, called.attr, None) if called is not None else None
+        node = function_node(part.forward) if isinstance(part, nn.Module) and load in call.args else None
+        if node is not None and call.args.index(load) + 1 < len(node.args.args):
+            found += _keys_of_items(index_of(node), node.args.args[call.args.index(load) + 1].arg)
+    return tuple(dict.fromkeys(found))[:MOST_PARTS]
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _keys_of_items(index: Index, name: str) -> Tuple[str, ...]:
@@ -174,7 +198,7 @@ def _is_state_of_lstm(model: Any, call: ast.Call, node: ast.expr) -> bool:
 
 def _module_list(model: Any, node: ast.expr) -> Optional[nn.ModuleList]:
     """The list of layers that `self.x` stands for."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+    if isinstance(node, ast.Attribute) and _is_of_self(node):
         found = getattr(model, node.attr, None)
         return found if _is_list(found) else None
     return None

@@ -197,6 +197,16 @@ class _Function:
 
     # --- each form ---
 
+    def _is_asked_for(self, node: ast.Subscript, key: str) -> bool:
+        """Whether an `if` around the item of a dict asks whether the item is there: `if "masks" in targets: … targets["masks"]`."""
+        asked = "%r in %s" % (key, ast.unparse(node.value))
+        around = self.index.parents.get(node)
+        while around is not None:
+            if isinstance(around, ast.If) and ast.unparse(around.test) == asked:
+                return True
+            around = self.index.parents.get(around)
+        return False
+
     def _attribute(self, node: ast.Attribute, uses: Uses) -> None:
         around = self.index.parents.get(node)
         method = isinstance(around, ast.Call) and around.func is node
@@ -265,7 +275,10 @@ class _Function:
         key: Any = node.slice
         if isinstance(key, ast.Constant) and isinstance(key.value, str):
             uses.add("dict")
-            uses.optional.discard(key.value)
+            if not self._is_asked_for(node, key.value):
+                uses.optional.discard(key.value)
+            elif key.value not in uses.parts:
+                uses.optional.add(key.value)
             self.node_used(node, uses.part(key.value))
         elif isinstance(key, ast.Slice):
             uses.add("list")

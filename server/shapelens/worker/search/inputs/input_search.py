@@ -33,7 +33,14 @@ from .forms import Form
 from .name_priors import PICTURE_SAID, is_graph, is_measured, is_state, number_for, words_of
 from .neighbours import MOST_FORMS, Adjusted, Neighbours
 from .optional_inputs import LeftOut
-from .said_by_model import channels_said, said_by_constructor, sizes_kept_by_model, steps_apart_from_sizes, takes_one_at_a_time
+from .said_by_model import (
+    channels_said,
+    described_by_parts,
+    said_by_constructor,
+    sizes_kept_by_model,
+    steps_apart_from_sizes,
+    takes_one_at_a_time,
+)
 from .square_pictures import are_square
 
 SMALL = 8  # height and width of a picture that takes little time
@@ -111,6 +118,8 @@ class InputSearch:
         )
         self._steps = steps_apart_from_sizes(model)
         self._numbers = self._plain_numbers()
+        of_parts = described_by_parts(model, [each.name for each in self._parameters if each.name not in self.shapes])
+        self.shapes = {**self.shapes, **with_one_batch(of_parts)}
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         of_text = {name: _described_container(shape) for name, shape in self.shapes.items() if shape.keys}

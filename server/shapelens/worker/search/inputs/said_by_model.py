@@ -6,13 +6,15 @@ import ast
 import inspect
 import itertools
 import re
-from typing import Any, Dict, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
 from ....stated.syntax_trees import expression_of, integer
 from ...trace import module_tree
-from ..code.sources import function_node
+from ..code.sources import function_node, is_torch
+from ..evidence import InputShape
+from ..text.prose import from_docstring
 from ..trials.trial import parameters_of
 from . import forms
 from .name_priors import CHANNELS, PICTURE, PICTURE_SAID, PICTURE_SHAPE
@@ -42,6 +44,18 @@ def sizes_kept_by_model(model: Any, given: Mapping[str, Any]) -> Tuple[Optional[
             elif not steps and _STEPS.fullmatch(name) and type(value) is int and 1 < value <= 1 << 16:
                 steps = value
     return picture, steps, is_binding
+
+
+def described_by_parts(model: Any, names: Sequence[str]) -> Dict[str, InputShape]:
+    """The dicts, and lists of dicts, that the docstrings of a model's own parts describe under these names of parameters: a criterion
+    hands its outputs and targets to a matcher."""
+    found: Dict[str, InputShape] = {}
+    for part in model._modules.values() if isinstance(model, torch.nn.Module) else ():
+        text = inspect.getdoc(part.forward) if part is not None and not is_torch(type(part)) else None
+        for name, said in from_docstring(text, names, "the docstring", None).items() if text else ():
+            if said.keys:
+                found.setdefault(name, said)
+    return found
 
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
