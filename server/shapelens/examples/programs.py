@@ -27,6 +27,7 @@ _CHOOSES = re.compile(
     re.MULTILINE,
 )
 _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@#)\]}\s])", re.MULTILINE)
+_ACTS = re.compile(r"^(?:(?:if|for|while|with|try)\b|[\w.]+\()", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test)\.py$")
 _FUNCTION = re.compile(r"^def[ \t]+(\w+)[\s\S]*?(?=^[\w@]|\Z)", re.MULTILINE)
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
@@ -66,8 +67,8 @@ def speaking_of(texts: Iterable[tuple[str, str]], names: Collection[str]) -> lis
 
 def likely_programs(texts: Iterable[tuple[str, str]]) -> list[str]:
     """The files, of paths and texts, that may be worth following for what they give a file that they import, as far as that is told without
-    parsing: documentation comes first, whose examples are short, then those that do something by themselves, then tests, which are called,
-    and last those whose steps may be called.
+    parsing: documentation comes first, whose examples are short, then those that do more by themselves than to assign, those that assign,
+    tests, which are called, and last those whose steps may be called.
     """
     programs = [(path, text) for path, text in texts if _LIBRARIES.search(text) is not None]
     return [path for path, _ in sorted(programs, key=_rank)]
@@ -77,4 +78,6 @@ def _rank(program: tuple[str, str]) -> int:
     path, text = program
     if path.endswith(DOCUMENTATION):
         return 0
-    return 2 if _IS_TEST.search(path) else 1 if _DOES.search(text) is not None else 3
+    if _IS_TEST.search(path):
+        return 3
+    return 1 if _ACTS.search(text) is not None else 2 if _DOES.search(text) is not None else 4

@@ -253,6 +253,8 @@ def _used_by(trace: Trace, name: str) -> tuple[str, str]:
             owner = target if target in owners else next(iter(owners), "")
             elsewhere = f"{PurePath(run.file).name}: {run.expression}" if run is not None and run.file and run.expression else ""
             return f"part of {owner or 'another class'}", elsewhere
+        if layer.class_name == name and run is not None and run.doubtful and run.target.rpartition(".")[2] == name:
+            return evidence_of(run, None), ""  # A program builds it, and does not come to call it.
         if layer.class_name == name and run is not None and (run.file or run.evidence == PROGRAM):
             return f"as {PurePath(run.file or trace.file).name} calls it", ""
     return "", ""

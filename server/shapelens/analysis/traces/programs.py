@@ -31,7 +31,7 @@ def with_program(shown: Sequence[Trace], program: Trace, *, only_wrong: bool = F
     if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
         right = _lines_that_hold(program)
         shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right, program)]) for trace in shown]
-    shown = [without_examples(trace, _contradicted(trace, program).keys()) for trace in shown]
+    shown = [without_examples(trace, _contradicted(trace, program).keys() | _built_otherwise(trace, program)) for trace in shown]
     left = _not_shown_by_examples(program, shown, only_wrong=only_wrong)
     return [*shown, left]
 
@@ -200,6 +200,16 @@ def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, La
         if not layer.calls or not any(_may_be(call, layer.calls[0]) for _, call in real)
         if layer.calls or inferred[layer.example].call is None
     }
+
+
+def _built_otherwise(trace: Trace, program: Trace) -> set[int]:
+    """The numbers of the examples that were inferred as a whole, and run, for classes which a program builds and does not call."""
+    failed = {seen.example for seen in program.mismatches}
+    runs = [run for number, run in enumerate(program.examples) if run.error is None and number not in failed]
+    built = {run.target for run in runs if run.evidence == "usage" and run.target}
+    wrong = {seen.example for seen in trace.mismatches}
+    guesses = (number for number, run in enumerate(trace.examples) if run.target in built and run.evidence == "inferred")
+    return {number for number in guesses if number not in wrong}
 
 
 def _is_known(value: Value) -> bool:

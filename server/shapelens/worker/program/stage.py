@@ -27,6 +27,7 @@ from ..trace.devices import devices
 from ..trace.recorder import SeenValues
 from ..trace.tape import tape
 from ..unknown import unknown_sizes
+from .built_classes import BuiltClasses
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
@@ -47,6 +48,16 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
 
     Returns whether there was time for all of it. Raises what ends a run.
     """
+    clock, built = WorkClock(), BuiltClasses(runner)
+    with built.watching():
+        in_time = _follow(runner, tell)
+    with contextlib.suppress(DeadlineReached):
+        if built.call(max(runner.run.program - clock(), LEAST_SECONDS)):
+            tell()
+    return in_time
+
+
+def _follow(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
     start, clock, ended = time.perf_counter(), WorkClock(), Limit.ended
     program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.context.finder.unobserved)

@@ -486,7 +486,11 @@ class Finder:
             other = runs_with_other_sizes(self.runner, expression, trial, keeps_constructor=True)
         if other is not None:
             return FoundExample(name, other, plan.evidence, plan.where)
-        search = self._by_evidence(name, cls, [WayToBuild(plan, None)], MOST_TRIES_AFTER_EDIT)
+        return self.example_of_plan(plan, name, cls, MOST_TRIES_AFTER_EDIT)
+
+    def example_of_plan(self, plan: BuildPlan, name: str, cls: type, most: int = MOST_TRIES) -> FoundExample:
+        """The example of a class that is built so; doubtful where nothing fits."""
+        search = self._by_evidence(name, cls, [WayToBuild(plan, None)], most)
         while True:
             try:
                 next(search)
