@@ -18,6 +18,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ..axes import tracking as axes
+from ..locations import TORCH, WORKER
 from ..remarks.remarks import WATCHED, Remarks
 from ..sandbox.exceptions import message_of
 from ..torch_calls import changed_tensor
@@ -140,7 +141,7 @@ class MetaMode(TorchFunctionMode):
         self.vague = False  # whether this example has a stand-in of which nothing is known
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
-        if self.vague and func in _SHAPES and not self.inside_layer and args[0].__dict__.get(STAND_IN) == VAGUE:
+        if self.vague and func in _SHAPES and args[0].__dict__.get(STAND_IN) == VAGUE and _is_asked_by_user():
             return unknown_shape() if len(args) == 1 and not kwargs else unknown_sizes.size()
         if func in DESCRIBES:
             return func(*args)
@@ -278,6 +279,11 @@ def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
     except RuntimeError:
         return False
     return count > MOST_REAL and all(count > shape.numel() for shape in shapes) and changed_tensor(func, args, kwargs) is None
+
+
+def _is_asked_by_user() -> bool:
+    """Whether code of the user's asks the mode, rather than torch's or our own."""
+    return not sys._getframe(2).f_code.co_filename.startswith((WORKER, TORCH))
 
 
 def _as_unpacked(func: Callable[..., Any], args: Args, result: Any) -> Any:
