@@ -82,7 +82,8 @@ class BuiltClasses:
             return True
         inside = cls.__qualname__ + "."
         seen = [each for each in self._runner.trace.observations if each.span.file == self._file and each.function.startswith(inside)]
-        return any(value.shape and None not in value.shape for each in seen if each.kind == "parameter" for value in each.values)
+        given = [each for each in seen if each.kind == "parameter" and not each.function.endswith(".__init__")]
+        return any(value.shape and None not in value.shape for each in given for value in each.values)
 
     def _call(self, cls: type, built: "_Built", seconds: float) -> None:
         runner, evaluation, parts = self._runner, self._runner.evaluation, built.parts()

@@ -421,6 +421,8 @@ class InputSearch:
         for number in range(len(said.parts) or along or count):
             part = argument._replace(container="[" if said.container == "list" else "(", key=str(number))
             own = forms.forms_of_shape(argument.name, said.parts[number]) if said.parts else []
+            if not said.parts and said.dims is None and said.source == "docstring":
+                own = forms.forms_of_sample(argument.name)
             found.append(part._replace(form=forms.distinct_forms(own[:1] or [form], part.path)[0]))
         return found
 

@@ -23,7 +23,9 @@ _NOT_A_TENSOR = re.compile(
     r"|\(\s*`?(?:tuple|list|dict)`?\s*[,)]",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:str,\s*)?(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE)
+_LISTED = re.compile(
+    r"\b(list|tuple|sequence|dict)\w*\b[\s`]*(?:\[|\(|of\b)[\s`]*(?:str,\s*|\w+\s)?(?:torch\.)?\w*[Tt]ensors?", re.IGNORECASE
+)
 # A ByteTensor is left out: it dates from when masks were made of bytes.
 _TENSOR_TYPE = re.compile(r"\b(?:torch\.)?((?:Long|Float|Bool|Int|Double|Half|BFloat16)Tensor)\b")
 
@@ -56,10 +58,15 @@ def _described(entry: str, where: str) -> Optional[InputShape]:
     shape = first_stated(entry)
     kind = _TENSOR_TYPE.search(entry)
     dtype = (tensor_dtype(kind[1]) or "") if kind is not None and kind.start() < 60 else ""
-    if shape is None:
-        return InputShape(dtype=dtype, where=where, source="docstring") if dtype else None
-    listed = _LISTED.search(entry[: max(shape.start, 60)])
+    listed = _LISTED.search(entry[: max(shape.start, 60)] if shape is not None else entry.partition("\n\n")[0])
     container = "" if listed is None else {"tuple": "tuple", "dict": "dict"}.get(listed[1].lower(), "list")
+    if shape is None:  # `a list of N tensors`: one for each sample.
+        is_said = bool(dtype) or container == "list"
+        return (
+            InputShape(dtype=dtype, where=where, container=container if container == "list" else "", source="docstring")
+            if is_said
+            else None
+        )
     return _input_shape(shape, where, "docstring", dtype, container)
 
 
