@@ -116,17 +116,19 @@ def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[st
     return {} if runner.is_over else found
 
 
-def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Mismatches:
+def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Tuple[Mismatches, Mismatches]:
     """The first mismatch of an example in which others fail as well, where other sizes do not avoid it: if an example that has the same
-    one fits otherwise, it is a mistake. {} for none."""
+    one fits otherwise, it is a mistake. {} for none. Then those that come of it."""
     runner.until = max(runner.until, runner.clock() + PROOF_SECONDS)
     try:
-        base = _all_that_fails(runner, expression)
-        first = {mistake: found for mistake, found in list((base or {}).items())[:1] if _may_be_certain(found, is_alone=True)}
-        left = _apart_from_sizes(runner, base or {}, first, expression, said)
+        base = _all_that_fails(runner, expression) or {}
+        first = {mistake: found for mistake, found in list(base.items())[:1] if _may_be_certain(found, is_alone=True)}
+        left = _apart_from_sizes(runner, base, first, expression, said)
     except TooLong:
-        return {}
-    return {} if runner.is_over else left
+        return {}, {}
+    if runner.is_over or not left:
+        return {}, {}
+    return left, {mistake: found for mistake, found in base.items() if mistake not in left and _follows(next(iter(left.values())), found)}
 
 
 def is_ill_formed(found: Mismatch) -> bool:
@@ -234,7 +236,12 @@ def _all_follow_first(base: Mismatches) -> bool:
     the others are layers that refuse the same for the same reason."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message) and not _are_refused_alike(first, other)]
-    return all(_is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]]) for other in others)
+    return all(_follows(first, other) for other in others)
+
+
+def _follows(first: Mismatch, other: Mismatch) -> bool:
+    """Whether the place of a mismatch gave what led to another one."""
+    return _is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]])
 
 
 def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bool:
