@@ -48,13 +48,13 @@ def with_factors(text: str, dims: Sequence[int]) -> str | None:
     leaves = _factors(expression_of(text.strip()))
     if len(leaves) != len(dims) or not any(isinstance(leaf, ast.Constant) for leaf in leaves) or "\n" in text.strip():
         return None
+    if len(leaves) == 2 and 1 in dims:
+        return None  # One factor alone says it.
     # The channels may be written in front or at the end: what agrees with more of the factors was meant.
     orders = [list(dims), [*dims[1:], dims[0]]]
     best = max(orders, key=lambda order: sum(_is_number(leaf, size) for leaf, size in zip(leaves, order, strict=True)))
     new = text.strip()
     for leaf, size in reversed(list(zip(leaves, best, strict=True))):
-        if size == 1 and len(leaves) == 2 and isinstance(leaf, ast.Constant):
-            return None  # The other factor alone says it.
         if isinstance(leaf, ast.Constant) and not _is_number(leaf, size):
             new = new[: leaf.col_offset] + str(size) + new[leaf.end_col_offset :] if new.isascii() else new
     return new if new != text.strip() else None

@@ -31,7 +31,9 @@ def shape_of(pattern: str, tensors: List[Tensor], sizes: Dict[str, Any]) -> Opti
     for terms, tensor in zip(given.split(","), tensors):
         axes = _TERM.findall(terms)
         if len(axes) == tensor.dim():
-            known.update({axis: size for axis, size in zip(axes, tensor.shape) if axis.isidentifier()})
+            found = {axis: size for axis, size in zip(axes, tensor.shape) if axis.isidentifier()}
+            # A size that is asked for and another one that arrived: one of them is wrong.
+            known.update({axis: size if known.get(axis, size) == size else None for axis, size in found.items()})
     return [_size(term, known) for term in _TERM.findall(wanted)]
 
 
