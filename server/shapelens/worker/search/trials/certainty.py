@@ -351,9 +351,12 @@ def _is_of_rank(found: Mismatch) -> bool:
 
 
 def _may_hang_on_rank(found: Mismatch) -> bool:
-    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's."""
+    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's.
+
+    What is joined along the second dim of five may be joined along the last one of two.
+    """
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return _is_of_rank(found) or found.code == "view" or (bool(found.argument) and found.pinned is None and is_joined)
+    return _is_of_rank(found) or found.code in ("view", "cat") or (bool(found.argument) and found.pinned is None and is_joined)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -537,7 +540,8 @@ def _other_lists(expression: str) -> List[str]:
 
 
 def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all."""
+    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all; and with
+    rows of numbers."""
     begin = len(constructor_of(expression))
     expression = expression[:begin] + _in_numbers(expression[begin:])
     tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
@@ -550,6 +554,12 @@ def _other_ranks(expression: str) -> Iterator[str]:
                     other = other[: match.start(2)] + ", ".join(way(match[2].split(", "))) + other[match.end(2) :]
                 if other != expression:
                     yield other
+    rows = expression
+    for match in reversed(tensors):
+        dims = match[2].split(", ")
+        rows = rows[: match.start(2)] + ", ".join([dims[0], dims[-1]]) + rows[match.end(2) :] if len(dims) > 2 else rows
+    if rows != expression:
+        yield rows
 
 
 def _in_numbers(arguments: str) -> str:
