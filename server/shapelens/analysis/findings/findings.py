@@ -321,6 +321,9 @@ def _operations(places: Places) -> list[Finding]:
             continue
         failed = failed_at(mismatch, parts_of(place) if place == places.locate(mismatch.span) else None)
         message, span = operation_message(places, failed), blamed(places, failed, place)
+        join = wrong_join(places, mismatch)
+        if join is not None and join.place.file == places.trace.file:
+            message, span = f"{message}: joined along dim {join.dim} instead of {join.needed}", join.place.span
         callers = call_places(places, mismatch, span)
         built = list(construction_places(places, mismatch))
         around = [
@@ -358,7 +361,14 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     of_its_own = tape_fixes(places, mismatch) or device_fixes(places, mismatch) or checkpoint_fixes(places, mismatch)
     if of_its_own or mismatch.code in (DEVICE, CHECKPOINT):
         return _ranked(places, of_its_own, [])
-    known = [*target_fixes(places, mismatch), *mask_fixes(places, mismatch), cat_fix(places, mismatch), *broadcast_fixes(places, mismatch)]
+    join = wrong_join(places, mismatch)
+    known = [
+        join.fix if join is not None else None,
+        *target_fixes(places, mismatch),
+        *mask_fixes(places, mismatch),
+        cat_fix(places, mismatch),
+        *broadcast_fixes(places, mismatch),
+    ]
     known += [*alignment_fixes(places, mismatch), *transposing_fixes(places, mismatch), *index_fixes(places, mismatch)]
     known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
     known += [*divisor_fixes(places, mismatch), *layout_fixes(places, mismatch), *dtype_fixes(places, mismatch)]

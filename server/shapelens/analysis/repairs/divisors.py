@@ -13,7 +13,9 @@ from shapelens.analysis.explanations.statements import nodes_around, tree_of
 from shapelens.analysis.layer_arguments import constructor_words
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix, Likelihood
+from shapelens.analysis.repairs.size_expressions import operands
 from shapelens.protocol import Mismatch
+from shapelens.source.edits import replace_argument
 from shapelens.stated.syntax_trees import expression_of, last_name
 
 _SAID = re.compile(r"\b(\w+)(?: \(\d+\))? must be divisible by (\w+)")
@@ -34,7 +36,7 @@ class _WrittenSize:
 
 def divisor_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     """Candidates for a size that another one does not divide: first the nearest divisors, then the nearest multiples."""
-    found: list[Fix] = []
+    found = list(_parts_of_layer(places, mismatch))
     for whole, part in [*_of_layer(places, mismatch), *_of_view(places, mismatch), *_of_demand(places, mismatch)]:
         divisors = [size for size in range(2, whole.value) if whole.value % size == 0]
         for size in sorted(divisors, key=lambda size: max(size / part.value, part.value / size))[:MOST_DIVISORS]:
@@ -44,6 +46,18 @@ def divisor_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
         for size in sorted(multiples, key=lambda size: (abs(size - whole.value), -(size & -size)))[:MOST_MULTIPLES]:
             found += _changed(places, whole, size, Likelihood.EXPRESSION_BEFORE)
     return found
+
+
+def _parts_of_layer(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
+    """A part of what is written for one of two sizes that a constructor of torch's names: `dim` for `dim + 1`."""
+    layer = places.layer_of(mismatch)
+    said = _SAID.search(constructor_words(layer, mismatch.message)) if layer is not None else None
+    for name in said.groups() if said is not None else ():
+        place = places.argument(layer, name) if layer is not None else None
+        if place is not None and place.argument is not None and not place.argument.star:
+            for part in operands(place.argument.text):
+                edit = replace_argument(place.module, place.call, place.argument, name, part)
+                yield Fix(f"Change {name} to {part}", [edit], place.file, Likelihood.PART)
 
 
 def _changed(places: Places, size: _WrittenSize, wanted: int, likelihood: Likelihood) -> Iterator[Fix]:

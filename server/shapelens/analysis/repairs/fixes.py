@@ -15,7 +15,7 @@ from shapelens.analysis.layer_arguments import fits, normalized_shape
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.size_expressions import Sizes, flattened_dims, replacement, with_factors
 from shapelens.analysis.repairs.sizes_in_scope import of_other_layers, size_expressions
-from shapelens.protocol import LayerSeen, Mismatch, Value
+from shapelens.protocol import LayerSeen, Mismatch, Suspect, Value
 from shapelens.source.edits import replace_argument
 from shapelens.source.position_map import TextEdit
 from shapelens.stated.syntax_trees import expression_of
@@ -196,7 +196,7 @@ def cat_fix(places: Places, mismatch: Mismatch) -> Fix | None:
 
 @dataclass(frozen=True)
 class WrongJoin:
-    """A `cat` along another dim than the one along which a layer needs its tensors joined. place: the argument that says the dim."""
+    """A `cat` along another dim than the one along which what fails needs its tensors joined. place: the argument that says the dim."""
 
     place: Place
     dim: int
@@ -205,27 +205,58 @@ class WrongJoin:
 
 
 def wrong_join(places: Places, mismatch: Mismatch) -> WrongJoin | None:
-    """The `cat` on the way to a layer that would give the layer what it needs if it joined along the layer's dim; None for no such."""
-    arrived = mismatch.inputs[0].shape if mismatch.inputs else None
-    if not arrived or mismatch.dim is None or mismatch.need is None:
-        return None
+    """The `cat` on the way to what fails that would give what is needed if it joined along another dim; None for no such.
+
+    A layer needs that dim to have a size; two tensors that do not broadcast would agree in all dims then.
+    """
     for suspect in mismatch.suspects:
-        place = places.locate(suspect.span) if suspect.operation in _JOINS and not suspect.behind else None
+        joined = _joined(suspect)
+        needed = _needed_dim(mismatch, suspect, *joined) if joined is not None else None
+        place = places.locate(suspect.span) if needed is not None else None
         call = place.module.call_at(place.span) if place is not None else None
-        one, joined, needed = suspect.shape, suspect.result, mismatch.dim % len(arrived)
-        differing = [dim for dim, sizes in enumerate(zip(one, joined, strict=False)) if sizes[0] != sizes[1]]
-        if place is None or call is None or not len(one) == len(joined) == len(arrived) or len(differing) != 1:
+        if joined is None or needed is None or place is None or call is None:
             continue
-        dim = differing[0]
-        count, rest = divmod(joined[dim] or 0, one[dim] or 1)
-        if dim != needed and not rest and count > 1 and one[needed] is not None and count * (one[needed] or 0) == mismatch.need:
-            argument = place.module.argument(call, ["dim", "axis"], 1)
-            if argument is None and any(each.star for each in call.arguments):
-                continue
-            edit = replace_argument(place.module, call, argument, "dim", str(needed))
-            fix = Fix(f"Join along dim {needed}", [edit], place.file, Likelihood.LAYOUT)
-            return WrongJoin(replace(place, span=argument.span) if argument is not None else place, dim, needed, fix)
+        argument = place.module.argument(call, ["dim", "axis"], 1)
+        if argument is None and any(each.star for each in call.arguments):
+            continue
+        edit = replace_argument(place.module, call, argument, "dim", str(needed))
+        fix = Fix(f"Join along dim {needed}", [edit], place.file, Likelihood.LAYOUT)
+        return WrongJoin(replace(place, span=argument.span) if argument is not None else place, joined[0], needed, fix)
     return None
+
+
+def _joined(suspect: Suspect) -> tuple[int, int] | None:
+    """(dim, count) of a `cat` of so many tensors of one shape; None for anything else."""
+    one, whole = suspect.shape, suspect.result
+    if suspect.operation not in _JOINS or suspect.behind or len(one) != len(whole):
+        return None
+    differing = [dim for dim, sizes in enumerate(zip(one, whole, strict=True)) if sizes[0] != sizes[1]]
+    if len(differing) != 1:
+        return None
+    count, rest = divmod(whole[differing[0]] or 0, one[differing[0]] or 1)
+    return (differing[0], count) if count > 1 and not rest else None
+
+
+def _needed_dim(mismatch: Mismatch, suspect: Suspect, dim: int, count: int) -> int | None:
+    """The dim along which so many tensors should have been joined, rather than along `dim`; None where no other one fits."""
+    one = suspect.shape
+    if mismatch.argument:
+        arrived = mismatch.inputs[0].shape if mismatch.inputs else None
+        if not arrived or mismatch.dim is None or mismatch.need is None or len(one) != len(arrived):
+            return None
+        needed = mismatch.dim % len(arrived)
+        size = one[needed]
+        return needed if dim != needed and size is not None and count * size == mismatch.need else None
+    shapes = [value.shape for value in mismatch.inputs if value.kind == "tensor" and value.shape]
+    if mismatch.code != "broadcast" or len(shapes) != 2 or suspect.result not in shapes:
+        return None
+    other = shapes[1 - shapes.index(suspect.result)]
+    fitting = [
+        needed
+        for needed in range(len(one))
+        if needed != dim and other == [count * size if at == needed and size is not None else size for at, size in enumerate(one)]
+    ]
+    return fitting[0] if fitting else None
 
 
 def resized(places: Places, producer: LayerSeen, argument: str, sizes: Sizes, needing: tuple[LayerSeen, str] | None = None) -> Fix | None:

@@ -48,6 +48,8 @@ def with_factors(text: str, dims: Sequence[int]) -> str | None:
     leaves = _factors(expression_of(text.strip()))
     if len(leaves) != len(dims) or not any(isinstance(leaf, ast.Constant) for leaf in leaves) or "\n" in text.strip():
         return None
+    if len(leaves) == 2 and 1 in dims:
+        return None  # One factor alone says it.
     # The channels may be written in front or at the end: what agrees with more of the factors was meant.
     orders = [list(dims), [*dims[1:], dims[0]]]
     best = max(orders, key=lambda order: sum(_is_number(leaf, size) for leaf, size in zip(leaves, order, strict=True)))

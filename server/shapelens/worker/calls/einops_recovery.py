@@ -15,6 +15,7 @@ from ..meta.mode import NotRecovered
 
 Tensor = torch.Tensor
 FUNCTIONS = ("rearrange", "reduce", "repeat", "einsum")
+LAYERS = ("Rearrange", "Reduce")  # each of which does what the function of its name does
 _TERM = re.compile(r"\([^()]*\)|\S+")
 
 
@@ -30,7 +31,9 @@ def shape_of(pattern: str, tensors: List[Tensor], sizes: Dict[str, Any]) -> Opti
     for terms, tensor in zip(given.split(","), tensors):
         axes = _TERM.findall(terms)
         if len(axes) == tensor.dim():
-            known.update({axis: size for axis, size in zip(axes, tensor.shape) if axis.isidentifier()})
+            found = {axis: size for axis, size in zip(axes, tensor.shape) if axis.isidentifier()}
+            # A size that is asked for and another one that arrived: one of them is wrong.
+            known.update({axis: size if known.get(axis, size) == size else None for axis, size in found.items()})
     return [_size(term, known) for term in _TERM.findall(wanted)]
 
 
@@ -46,16 +49,43 @@ def _size(term: str, known: Dict[str, Any]) -> Optional[int]:
 
 @contextlib.contextmanager
 def recovering_patterns(refused: Callable[..., Any]) -> Iterator[None]:
-    """Hand the exceptions of einops' functions to `refused(error, tensors, shape)`; what it gives is the result."""
-    module = sys.modules.get("einops")
+    """Hand the exceptions of einops' functions and layers to `refused(error, tensors, shape)`; what it gives is the result."""
+    module, of_layers = sys.modules.get("einops"), sys.modules.get("einops.layers.torch")
     before = {name: getattr(module, name) for name in FUNCTIONS if hasattr(module, name)}
+    layers = {getattr(of_layers, name): before[name.lower()] for name in LAYERS if hasattr(of_layers, name) and name.lower() in before}
+    forwards = {layer: layer.forward for layer in layers}
     for name, function in before.items():
         setattr(module, name, _guarded(function, refused))
+    for layer, function in layers.items():
+        layer.forward = _guarded_layer(layer.forward, _guarded(function, refused))
     try:
         yield
     finally:
         for name, function in before.items():
             setattr(module, name, function)
+        for layer, forward in forwards.items():
+            layer.forward = forward
+
+
+def _guarded_layer(forward: Any, function: Any) -> Any:
+    """The `forward` of a layer. What it refuses is given to the function of the same name, whose words name the pattern and the axes."""
+
+    @functools.wraps(forward)
+    def guarded(layer: Any, given: Any) -> Any:
+        try:
+            return forward(layer, given)
+        except Exception as error:
+            known = getattr(layer, "pattern", None), getattr(layer, "axes_lengths", None), getattr(layer, "reduction", None)
+            if not isinstance(given, Tensor) or not isinstance(known[0], str) or not isinstance(known[1], dict):
+                raise
+            refusing = error
+        reduction = [known[2]] if known[2] is not None else []
+        result = function(given, known[0], *reduction, **known[1])
+        if not isinstance(result, Tensor):
+            raise refusing
+        return result
+
+    return guarded
 
 
 def _guarded(function: Any, refused: Callable[..., Any]) -> Any:

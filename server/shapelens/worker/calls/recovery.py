@@ -72,9 +72,8 @@ class Recovery:
         trail = self._trail(error)
         with _plainly():
             changed = _changed(function, args, kwargs)
-            is_told = not self._is_vague(args, kwargs) and (
-                not self._is_given_absent(args, kwargs) or expected_shapes.keeps_first(function)
-            )
+            is_known = not (holds_absent(args) or holds_absent(kwargs.values()))
+            is_told = not self._is_vague(args, kwargs) and (is_known or expected_shapes.keeps_first(function))
             shapes = expected_shapes.shapes_of(function, args, kwargs) if is_told else None
             if shapes is None and expected_shapes.gives_number(function, args, kwargs):
                 shapes = [[]]
@@ -192,6 +191,10 @@ class Recovery:
             if key is not None and key[0] == "tensor":
                 shapes = [list(key[1])]
             return self._made(shapes, tensors[0].dtype, args, kwargs)
+
+    def vague(self, args: Args, kwargs: Kwargs) -> Tensor:
+        """What takes the place of a result of which nothing is known, as what it is made from has failed."""
+        return self._made(None, expected_shapes.dtype_of(None, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
 
     def instead(self, like: Tensor) -> Tensor:
         """What takes the place of a tensor that was not made, of as many dims as another one, of unknown sizes. Of three the first is

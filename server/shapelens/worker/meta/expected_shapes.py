@@ -92,8 +92,8 @@ def gives_number(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> bo
     return name in _WHOLE and len(args) == 1 and not kwargs
 
 
-def dtype_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> torch.dtype:
-    """The dtype of a torch function's result."""
+def dtype_of(function: Optional[Callable[..., Any]], args: Args, kwargs: Kwargs) -> torch.dtype:
+    """The dtype of a torch function's result; None: of any function."""
     name = getattr(function, "__name__", "")
     tensors = list(tensors_in((args, kwargs), 64))
     if name in COMPARE:
@@ -170,7 +170,7 @@ def _rank_and_dim(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional
 
 def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[Shape]]:
     """Along the dim that is asked for; along the only one in which the tensors differ, where they agree in that. Of batches that differ, as
-    an earlier one was joined along the batch, neither that nor the dim that is asked for is known."""
+    an earlier one was joined along the batch or has its dims in another order, neither that nor the dim that is asked for is known."""
     found = _rank_and_dim(tensors, args, kwargs)
     if found is None:
         return None
@@ -179,8 +179,11 @@ def _joined(tensors: List[Tensor], args: Args, kwargs: Kwargs) -> Optional[List[
         return [[None] * rank]
     columns = [[tensor.shape[index] for tensor in tensors] for index in range(rank)]
     differing = [index for index, sizes in enumerate(columns) if len(set(sizes)) > 1]
-    if differing == [0] and dim % rank and not unknown_sizes.any_unknown(columns[0]):
-        return [[None if index in (0, dim % rank) else sizes[0] for index, sizes in enumerate(columns)]]
+    others = [index for index in differing if index != dim % rank]
+    is_wrong_elsewhere = differing == [0] or (0 in others and len(others) > 1)
+    if is_wrong_elsewhere and dim % rank and not unknown_sizes.any_unknown(columns[0]):
+        unknown = {*differing, dim % rank}
+        return [[None if index in unknown else sizes[0] for index, sizes in enumerate(columns)]]
     dim = differing[0] if len(differing) == 1 and not unknown_sizes.any_unknown(columns[differing[0]]) else dim
     return [[sum(sizes) if index == dim % rank else sizes[0] if len(set(sizes)) == 1 else None for index, sizes in enumerate(columns)]]
 

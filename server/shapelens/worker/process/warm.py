@@ -71,7 +71,8 @@ def load_kernels() -> None:
     import torch.utils._device
     import torch.utils.checkpoint
 
-    import_library("einops")  # Its functions are guarded in runs, for which they have to be there before.
+    for library in ("einops", "einops.layers.torch"):  # Guarded in runs, for which they have to be there before.
+        import_library(library)
 
 
 def _fail(operation: Callable[[], Any]) -> None:

@@ -233,10 +233,11 @@ class _Settings:
                 )
 
     def _comes_from(self, branch: Branch, found: Mismatch, spans: Spans) -> bool:
-        """Whether a mismatch arose in a branch, or in a layer that it makes."""
+        """Whether a mismatch arose in a branch or beside it where nothing else came, or in a layer that is made there."""
         made = spans[found.layer] if found.layer is not None and found.layer < len(spans) else None
         places = [place for place in (*found.trail, made) if place is not None]
-        return any(place.file == self._runner.run.file and place.line in branch.lines for place in places)
+        lines = (branch.lines | branch.around) - self._seen
+        return any(place.file == self._runner.run.file and place.line in lines for place in places)
 
     def _as_it_is(self, trials: TrialRunner, branch: Branch, expression: str) -> Optional[str]:
         """The expression, if it runs, or fails in a statement of the branch with an exception that no other arguments prevent."""

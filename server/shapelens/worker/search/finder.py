@@ -291,10 +291,10 @@ class Finder:
     ) -> Generator[Event, None, Optional[FoundExample]]:
         """The example that runs to its end past the first mismatch of one in which more fails; None where there is none, so that it is as
         likely that what fails first is right and the example wrong."""
-        suspect = suspected_mistake(self.runner, found.expression, _said_of(found))
+        suspect, following = suspected_mistake(self.runner, found.expression, _said_of(found))
         if not suspect or suspect.keys() <= passed.keys():
             return None
-        self.runner.passes = partial(is_among, {**passed, **suspect})
+        self.runner.passes = partial(is_among, {**passed, **suspect, **following})
         other = yield from self._by_evidence(name, cls, self._ways(name, cls), is_deep=is_deep)
         is_over = self.runner.is_over
         return other if not other.doubtful and not is_over and suspect.keys() <= self.mistakes(other).keys() else None

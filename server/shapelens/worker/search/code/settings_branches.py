@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from typing import AbstractSet, Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ....stated.syntax_trees import all_parameters, is_none, last_name, with_defaults
 from .branches import asks_whether_given
@@ -56,6 +56,7 @@ class Branch(NamedTuple):
     name: str  # of the setting
     value: Any  # or OtherThan, LAYER, or SIZE
     lines: FrozenSet[int]  # of its statements that compute something
+    around: FrozenSet[int] = frozenset()  # such lines of the blocks that it stands in
 
 
 _Values = List[Tuple[str, Any]]  # (the name of a setting, a value of it)
@@ -63,7 +64,7 @@ _Values = List[Tuple[str, Any]]  # (the name of a setting, a value of it)
 
 def branches_by_settings(cls: type, file: str) -> List[Branch]:
     """The branches in a class's methods that stand in `file`, in the order of the text; inner ones after those around them."""
-    found: List[Branch] = []
+    all_found: List[Branch] = []
     own = [node for function, node in methods(cls) if function.__code__.co_filename == file]
     attributes: Dict[str, ast.expr] = {}
     layers: Dict[str, str] = {}
@@ -74,6 +75,7 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
             attributes.update({name: value for name, value in _held(node).items() if name.startswith("self.")})
             layers.update(_optional_layers(node, own))
     for node in own:
+        found: List[Branch] = []
         resolve = _Resolver({**attributes, **_held(node)})
         for test, block, holds in _blocks(node):
             asked = asks_whether_given(test)
@@ -82,7 +84,9 @@ def branches_by_settings(cls: type, file: str) -> List[Branch]:
                 continue
             true, false = _values(resolve.visit(copy.deepcopy(test)), sizes)
             found += [Branch(name, value, _lines(block)) for name, value in (true if holds else false)]
-    return [branch for branch in found if branch.lines]
+        blocks = [block for _, block, _ in _blocks(node) if block]
+        all_found += [branch._replace(around=_around(branch.lines, blocks)) for branch in found if branch.lines]
+    return all_found
 
 
 def branches_of_function(node: ast.FunctionDef) -> List[Branch]:
@@ -135,14 +139,29 @@ def values_into(branch: Branch, branches: List[Branch]) -> List[Any]:
 def _held(function: Any) -> Dict[str, ast.expr]:
     """What names and attributes (`self.mode`) hold that are assigned once in a function, as far as that is a setting or a condition."""
     values: Dict[str, List[ast.expr]] = {}
+    instead = _instead_of_missing(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target, value in (pair for each in node.targets for pair in _pairs(each, node.value)):
-                values.setdefault(ast.unparse(target), []).append(value)
+                name = ast.unparse(target)
+                if (name, node) not in instead:
+                    values.setdefault(name, []).append(value)
     for name, value in _only_under_a_condition(function).items():
-        rest = [each for each in values[name] if not is_none(each)]
-        values[name] = [value] if len(rest) == 1 else values[name]
+        rest = [each for each in values.get(name, ()) if not is_none(each)]
+        if len(rest) == 1:
+            values[name] = [value]
     return {name: held[0] for name, held in values.items() if len(held) == 1 and _says_setting(held[0]) and ast.unparse(held[0]) != name}
+
+
+def _instead_of_missing(function: Any) -> Set[Tuple[str, ast.AST]]:
+    """What is assigned anew where a condition has asked what a name or attribute holds: `if self.width is None: self.width = 8`."""
+    found: Set[Tuple[str, ast.AST]] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.If):
+            asked = {ast.unparse(part) for part in ast.walk(node.test) if isinstance(part, (ast.Name, ast.Attribute))}
+            inside = [part for each in (*node.body, *node.orelse) for part in ast.walk(each) if isinstance(part, ast.Assign)]
+            found.update((ast.unparse(target), part) for part in inside for target in part.targets if ast.unparse(target) in asked)
+    return found
 
 
 def _only_under_a_condition(function: Any) -> Dict[str, ast.expr]:
@@ -307,6 +326,12 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Tuple[_Va
     else:
         return [], []
     return (true, false) if isinstance(operator, (ast.Gt, ast.Lt, ast.Eq, ast.In)) else (false, true)
+
+
+def _around(lines: FrozenSet[int], blocks: List[List[ast.stmt]]) -> FrozenSet[int]:
+    """The lines that compute something in those blocks that hold all of these lines."""
+    outer = [each for each in blocks if each[0].lineno <= min(lines) and max(lines) <= (each[-1].end_lineno or 0)]
+    return frozenset(line for each in outer for line in _lines(each))
 
 
 def _lines(block: List[ast.stmt]) -> FrozenSet[int]:

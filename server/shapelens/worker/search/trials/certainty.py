@@ -118,17 +118,19 @@ def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[st
     return {} if runner.is_over else found
 
 
-def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Mismatches:
+def suspected_mistake(runner: TrialRunner, expression: str, said: Said) -> Tuple[Mismatches, Mismatches]:
     """The first mismatch of an example in which others fail as well, where other sizes do not avoid it: if an example that has the same
-    one fits otherwise, it is a mistake. {} for none."""
+    one fits otherwise, it is a mistake. {} for none. Then those that come of it."""
     runner.until = max(runner.until, runner.clock() + PROOF_SECONDS)
     try:
-        base = _all_that_fails(runner, expression)
-        first = {mistake: found for mistake, found in list((base or {}).items())[:1] if _may_be_certain(found, is_alone=True)}
-        left = _apart_from_sizes(runner, base or {}, first, expression, said)
+        base = _all_that_fails(runner, expression) or {}
+        first = {mistake: found for mistake, found in list(base.items())[:1] if _may_be_certain(found, is_alone=True)}
+        left = _apart_from_sizes(runner, base, first, expression, said)
     except TooLong:
-        return {}
-    return {} if runner.is_over else left
+        return {}, {}
+    if runner.is_over or not left:
+        return {}, {}
+    return left, {mistake: found for mistake, found in base.items() if mistake not in left and _follows(next(iter(left.values())), found)}
 
 
 def is_ill_formed(found: Mismatch) -> bool:
@@ -236,7 +238,12 @@ def _all_follow_first(base: Mismatches) -> bool:
     the others are layers that refuse the same for the same reason."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message) and not _are_refused_alike(first, other)]
-    return all(_is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]]) for other in others)
+    return all(_follows(first, other) for other in others)
+
+
+def _follows(first: Mismatch, other: Mismatch) -> bool:
+    """Whether the place of a mismatch gave what led to another one."""
+    return _is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]])
 
 
 def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bool:
@@ -348,9 +355,12 @@ def _is_of_rank(found: Mismatch) -> bool:
 
 
 def _may_hang_on_rank(found: Mismatch) -> bool:
-    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's."""
+    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's.
+
+    What is joined along the second dim of five may be joined along the last one of two.
+    """
     is_joined = any(suspect.operation in JOINING and suspect.shape != suspect.result for suspect in found.suspects)
-    return _is_of_rank(found) or found.code == "view" or (bool(found.argument) and found.pinned is None and is_joined)
+    return _is_of_rank(found) or found.code in ("view", "cat") or (bool(found.argument) and found.pinned is None and is_joined)
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
@@ -534,7 +544,8 @@ def _other_lists(expression: str) -> List[str]:
 
 
 def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all."""
+    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all; and with
+    rows of numbers."""
     begin = len(constructor_of(expression))
     expression = expression[:begin] + _in_numbers(expression[begin:])
     tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
@@ -547,6 +558,12 @@ def _other_ranks(expression: str) -> Iterator[str]:
                     other = other[: match.start(2)] + ", ".join(way(match[2].split(", "))) + other[match.end(2) :]
                 if other != expression:
                     yield other
+    rows = expression
+    for match in reversed(tensors):
+        dims = match[2].split(", ")
+        rows = rows[: match.start(2)] + ", ".join([dims[0], dims[-1]]) + rows[match.end(2) :] if len(dims) > 2 else rows
+    if rows != expression:
+        yield rows
 
 
 def _in_numbers(arguments: str) -> str:
