@@ -4,7 +4,8 @@
     python benchmarks/silent_mistakes.py check OUT.jsonl CORPUS PYTHON [--example] [--only KIND] [--every N]
 
 A case is a line of JSON: `repo`, `file`, `entry` (builds the model), `args` (calls it). A mistake counts as planted where the model's
-outputs on the CPU keep their shapes and have other values. The right file is checked too: what it says is no find.
+outputs on the CPU keep their shapes and have other values. The right file is checked too: what it says is no find. The first fix of a
+mistake restores the model where the outputs on the CPU are those of the right file again.
 
 Kinds: view-split, view-join, reshape-for-permute, flatten-order (the view family), batch-first, softmax-dim, reduction-dim,
 permute-order, mask-dropped.
@@ -16,11 +17,17 @@ import argparse
 import ast
 import asyncio
 import collections
+import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shapelens.batch import Batch
 
 VIEWS = ("view", "reshape")
 TURNS = ("transpose", "permute", "swapaxes")
@@ -35,6 +42,7 @@ CODES = {
     "shape-comment",
     "loss-input",
 }
+_MADE = re.compile(r"torch\.rand(?:n?\(|int\((?P<high>\d+, \d+, \())(?P<size>\d+)(?P<rest>, [\d, ]+)\)(?(high)\))")
 RUN = """
 import contextlib, importlib, json, random, sys, types
 import torch
@@ -201,6 +209,38 @@ def _replaced(source: str, node: ast.AST, new: str) -> str:
     return source[:start] + new + source[end:]
 
 
+class CpuRuns:
+    """A process that runs a model of right and of changed text on the CPU and compares the outputs. Used as a context."""
+
+    def __init__(self, python: str) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen([python, "-c", RUN], text=True, **pipes)
+
+    def __enter__(self) -> CpuRuns:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def verdict(self, case: dict[str, str], corpus: pathlib.Path, source: str, changed: str) -> str:
+        """ "planted" where the outputs have the same shapes and other values, "equal", "shapes", "unsteady", "fails: …" or "died"."""
+        root, file = corpus / case["repo"], corpus / case["repo"] / case["file"]
+        module, above = file.stem, file.parent
+        while (above / "__init__.py").exists():
+            module, above = f"{above.name}.{module}", above.parent
+        job = {**case, "paths": [str(above), str(root), str(file.parent)], "module": module, "file": str(file)}
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        try:
+            stdin.write(json.dumps({**job, "source": source, "mutated": changed}) + "\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return "died"
+        answer = stdout.readline()
+        return str(json.loads(answer)) if answer else "died"
+
+
 def plant(cases: pathlib.Path, corpus: pathlib.Path, out: pathlib.Path, most: int) -> None:
     """Writes the mistakes that keep all shapes and change numbers, a line of JSON each."""
     counts: collections.Counter[str] = collections.Counter()
@@ -211,35 +251,19 @@ def plant(cases: pathlib.Path, corpus: pathlib.Path, out: pathlib.Path, most: in
             if not file.exists():
                 continue
             source, taken = file.read_text(), collections.Counter[str]()
-            root = corpus / case["repo"]
-            module, above = file.stem, file.parent
-            while (above / "__init__.py").exists():
-                module, above = f"{above.name}.{module}", above.parent
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            worker = subprocess.Popen([sys.executable, "-c", RUN], text=True, **pipes)
-            assert worker.stdin is not None and worker.stdout is not None
-            try:
+            with CpuRuns(sys.executable) as runs:
                 for kind, node, new in mutations(source):
                     if taken[kind] >= most:
                         continue
-                    mutated = _replaced(source, node, new)
-                    job = {**case, "paths": [str(above), str(root), str(file.parent)], "module": module, "file": str(file)}
-                    worker.stdin.write(json.dumps({**job, "source": source, "mutated": mutated}) + "\n")
-                    worker.stdin.flush()
-                    answer = worker.stdout.readline()
-                    verdict = json.loads(answer) if answer else "died"
+                    verdict = runs.verdict(case, corpus, source, _replaced(source, node, new))
                     counts[f"{kind}: {verdict.split(':')[0]}"] += 1
+                    if verdict == "died":
+                        break
                     if verdict == "planted":
                         taken[kind] += 1
                         place = {"line": node.lineno, "end": node.end_lineno, "old": ast.get_source_segment(source, node), "new": new}  # type: ignore[attr-defined]
                         written.write(json.dumps({**case, "kind": kind, **place, "column": node.col_offset}) + "\n")  # type: ignore[attr-defined]
                         written.flush()
-                    if not answer:
-                        break
-            except BrokenPipeError:
-                pass
-            finally:
-                worker.kill()
     for name, count in sorted(counts.items()):
         print(f"{count:5} {name}")
 
@@ -252,49 +276,81 @@ async def check(planted: pathlib.Path, corpus: pathlib.Path, python: str, *, exa
     rows = [json.loads(line) for line in planted.read_text().splitlines()]
     rows = [row for row in rows if only in row["kind"]][::every]
     table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    right: dict[str, set[tuple[str, str]]] = {}
-    for row in rows:
-        file = corpus / row["repo"] / row["file"]
-        source = file.read_text()
-        lines = source.splitlines(keepends=True)
-        start = sum(map(len, lines[: row["line"] - 1])) + len(lines[row["line"] - 1].encode()[: row["column"]].decode())
-        mutated = source[:start] + row["new"] + source[start + len(row["old"]) :]
-        shift = 10**9
-        if example:
-            directive = f"# shapelens: {row['entry']}({row['args']})\n"
-            source, _ = _above_first_class(source, directive)
-            mutated, shift = _above_first_class(mutated, directive)
-        line, key = row["line"] + (row["line"] > shift), f"{file}{row['entry']}"
-        scope = ProjectScope()
+    scope = ProjectScope()
+    for (repo, name), of_file in itertools.groupby(rows, key=lambda row: (row["repo"], row["file"])):
+        file = corpus / repo / name
+        right: dict[str, set[tuple[str, str]]] = {}
         async with Batch(python or None, root=scope.project_root(file), scope=scope) as batch:
-            if key not in right:
-                right[key] = {(each.code, each.message) for each in (await batch.analyse(file, source, importers=not example)).findings}
-            findings = (await batch.analyse(file, mutated, importers=not example)).findings
-        found = [each for each in findings if (each.code, each.message) not in right[key]]
-        silent = [each for each in found if each.code in CODES]
-        at_line = [each for each in silent if -1 <= each.span.start.line - line <= row["end"] - row["line"] + 1]
-        counts = table[row["kind"]]
-        counts["planted"] += 1
-        counts["told"] += bool(found)
-        counts["by a code of silent mistakes"] += bool(silent)
-        counts["at its line"] += bool(at_line)
-        counts["with a fix there"] += any(each.fix for each in at_line)
-        verdict = "found " if at_line else "else  " if found else "missed"
-        place = f"{row['repo']}/{row['file']}:{line}"
-        said = [(each.code, each.span.start.line) for each in found]
-        print(f"{verdict} {row['kind']:20} {place} {row['old'][:60]!r} -> {row['new'][:60]!r} {said}", flush=True)
+            for row in of_file:
+                await _check_one(batch, row, corpus, python, table[row["kind"]], right, example=example)
     for kind, counts in sorted(table.items()):
         print(f"{kind:20}", dict(counts))
 
 
-def _above_first_class(source: str, directive: str) -> tuple[str, int]:
-    """The text with a directive above its first class, and the line (counted from 0) that it got."""
+async def _check_one(
+    batch: Batch,
+    row: dict[str, Any],
+    corpus: pathlib.Path,
+    python: str,
+    counts: collections.Counter[str],
+    right: dict[str, set[tuple[str, str]]],
+    *,
+    example: bool,
+) -> None:
+    """Counts what is told of one mistake. right: what is told of the right file, by the example."""
+    from shapelens.source.position_map import apply
+
+    file = corpus / row["repo"] / row["file"]
+    source = file.read_text()
+    mutated, line = _with(source, row), row["line"]
+    examples = [f"{row['entry']}({_named_batch(row['args'])})"] if example else None
+    if row["entry"] not in right:
+        findings = (await batch.analyse(file, source, examples=examples, importers=not example)).findings
+        right[row["entry"]] = {(each.code, each.message) for each in findings}
+        for code, message in sorted(right[row["entry"]]):
+            if code in CODES:
+                print(f"right  {file}: {code}: {message}", flush=True)
+    findings = (await batch.analyse(file, mutated, examples=examples, importers=not example)).findings
+    found = [each for each in findings if (each.code, each.message) not in right[row["entry"]]]
+    silent = [each for each in found if each.code in CODES]
+    at_line = [each for each in silent if -1 <= each.span.start.line - line <= row["end"] - row["line"] + 1]
+    fix = next((each.fix for each in at_line if each.fix is not None), None)
+    restored = ""
+    if fix is not None and fix.file == str(file):
+        with CpuRuns(python or sys.executable) as runs:
+            restored = runs.verdict(row, corpus, source, apply(mutated, fix.edits))
+    counts["planted"] += 1
+    counts["told"] += bool(found)
+    counts["by a code of silent mistakes"] += bool(silent)
+    counts["at its line"] += bool(at_line)
+    counts["with a fix there"] += fix is not None
+    counts["restored by the first fix"] += restored == "equal"
+    verdict = "found " if at_line else "else  " if found else "missed"
+    said = [(each.code, each.span.start.line) for each in found]
+    fixed = f" {fix.title}: {restored}" if fix is not None else ""
+    place = f"{row['repo']}/{row['file']}:{line}"
+    print(f"{verdict} {row['kind']:20} {place} {row['old'][:60]!r} -> {row['new'][:60]!r} {said}{fixed}", flush=True)
+
+
+def _named_batch(args: str) -> str:
+    """Arguments as people write them in an example: `f32[B:2, 3, 32, 32]` for `torch.randn(2, 3, 32, 32)`."""
+    batch = ""
+
+    def shorthand(found: re.Match[str]) -> str:
+        nonlocal batch
+        size = found["size"]
+        name = f"B:{size}" if not batch else "B" if size == batch else size
+        batch = batch or size
+        return f"{'f32' if found['high'] is None else 'i64'}[{name}{found['rest']}]"
+
+    return _MADE.sub(shorthand, args)
+
+
+def _with(source: str, row: dict[str, Any]) -> str:
+    """The text with a planted mistake."""
     lines = source.splitlines(keepends=True)
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ClassDef):
-            at = min([node.lineno, *(each.lineno for each in node.decorator_list)]) - 1
-            return "".join([*lines[:at], directive, *lines[at:]]), at
-    return directive + source, 0
+    start = sum(map(len, lines[: row["line"] - 1])) + len(lines[row["line"] - 1].encode()[: row["column"]].decode())
+    return source[:start] + row["new"] + source[start + len(row["old"]) :]
 
 
 if __name__ == "__main__":
@@ -303,7 +359,7 @@ if __name__ == "__main__":
     parser.add_argument("cases", type=pathlib.Path)
     parser.add_argument("corpus", type=pathlib.Path)
     parser.add_argument("target", help="the file to write, or the interpreter that runs the models")
-    parser.add_argument("--example", action="store_true", help="with the case's example as a directive")
+    parser.add_argument("--example", action="store_true", help="with the case's example alone")
     parser.add_argument("--only", default="", help="kinds with this in their names")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--most", type=int, default=2, help="mistakes of a kind in a file")

@@ -213,6 +213,7 @@ class Remark:
     given: str = ""  # the operation or layer that gave the first input, where that is what is odd: "softmax"
     largest: Optional[int] = None  # number that the second input may hold, where that is what is odd
     axes: List[str] = field(default_factory=list)  # what the dims of the first input are made of: ["B", "T", "64"]
+    sized: List[List[int]] = field(default_factory=list)  # the inputs' shapes in the run that told so, whose sizes hardly divide each other
 
 
 @dataclass

@@ -8,10 +8,11 @@ another: shapes fit, the loss falls, the numbers are nonsense. Sizes are product
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
+from typing import NamedTuple
 
 from shapelens.analysis.explanations.statements import inserted
 from shapelens.analysis.findings.lint import Lint
@@ -24,6 +25,7 @@ from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
 
 _FACTORS = re.compile(r"(?:(\d+)|([^\W\d]\w*))\Z")
+MOST_DIMS = 6  # of which all orders are tried
 _DIVIDED = re.compile(r"(.*)/(\d+)\Z")
 
 
@@ -70,12 +72,12 @@ def torn_view(places: Places, remark: Remark, place: Place) -> Lint | None:
         return None
     given, asked = _names(tensor), _names(result)
     torn = _torn_dims(given, asked)
-    if not torn and not remark.axes:
+    if not remark.axes and (not torn or remark.given == "constants"):
         return None
     same = sorted((name for name in torn if name in given), key=str.isdigit)
     consequence = f"the {same[0]} of the result is not the {same[0]} of the tensor" if same else "it cuts across dims"
     message = f"{dims_text(tensor)} → {dims_text(result)} keeps the order of the numbers, so that {consequence}"
-    return Lint("torn-view", "warning", message, place.span, fix=_fix(place, place.module.call_at(place.span), given, asked))
+    return Lint("torn-view", "warning", message, place.span, fix=_fix(place, place.module.call_at(place.span), given, asked, remark.sized))
 
 
 def _names(value: Value) -> list[str]:
@@ -129,43 +131,92 @@ def _joins_parts(before: _Size, start: _Size, given: Sequence[_Size], asked: Seq
     return start not in asked and before not in given
 
 
-def _fix(place: Place, call: Call | None, tensor: list[str], result: list[str]) -> Fix | None:
-    """Puts a transpose where it was left out: before a view that joins dims, behind one that splits them."""
+def _fix(place: Place, call: Call | None, tensor: list[str], result: list[str], sized: Sequence[Sequence[int]]) -> Fix | None:
+    """Puts a transpose where it was left out: before a view that joins dims, behind one that splits them.
+
+    sized: other sizes of these dims, which hardly divide each other.
+    """
     if call is None or call.span != place.span:
         return None
     lines, name = place.module.lines, call.function.rpartition(".")[2]
     opened = lines.offset(call.open_bracket)
     start = opened - 1 - len(name)
-    if name not in ("view", "reshape") or lines.text[start : opened - 1] != name or lines.text[start - 1 : start] != ".":
+    if name not in ("view", "reshape", "flatten") or lines.text[start : opened - 1] != name or lines.text[start - 1 : start] != ".":
         return None
-    if sorted(tensor) == sorted(result) and (swap := _swapped(tensor, lambda dims: dims == result)) is not None:
-        edit = TextEdit(Span.of(lines.position(start), call.span.end), f"transpose({swap[0]}, {swap[1]})")
-        return Fix(f"Transpose dims {swap[0]} and {swap[1]} → {_text(result)}", [edit], place.file)
+    if sorted(tensor) == sorted(result) and name != "flatten":
+        turn, what = _turn(_order(tensor, result))
+        edit = TextEdit(Span.of(lines.position(start), call.span.end), turn)
+        return Fix(f"{what.capitalize()} → {_text(result)}", [edit], place.file)
+    views = [(tensor, result)]
+    if list(map(len, sized)) == [len(tensor), len(result)]:
+        views.append((list(map(str, sized[0])), list(map(str, sized[1]))))
     sizes = [each for each in call.arguments if not each.star and each.keyword is None]
-    swap = _swapped(result, lambda dims: not is_torn(tensor, dims)) if len(sizes) == len(result) == len(call.arguments) else None
-    if swap is not None:
-        one, other = sizes[swap[0]], sizes[swap[1]]
-        edits = [TextEdit(one.span, other.text), TextEdit(other.span, one.text)]
-        edits.append(inserted(call.span.end, f".transpose({swap[0]}, {swap[1]})"))
-        return Fix(f"Keep the order, then transpose dims {swap[0]} and {swap[1]} → {_text(result)}", edits, place.file)
-    swap = _swapped(tensor, lambda dims: not is_torn(dims, result))
-    if swap is None:
+    is_written = len(sizes) == len(result) == len(call.arguments) and name != "flatten"
+    behind = _best_order(len(result), [(given, asked, False) for given, asked in views]) if is_written else None
+    before = _best_order(len(tensor), [(given, asked, True) for given, asked in views])
+    if behind is not None and (before is None or behind.is_nested or not before.is_nested):
+        order = behind.order
+        turn, what = _turn([order.index(dim) for dim in range(len(order))])
+        edits = [TextEdit(each.span, sizes[dim].text) for each, dim in zip(sizes, order, strict=True) if each is not sizes[dim]]
+        edits.append(inserted(call.span.end, f".{turn}"))
+        return Fix(f"Keep the order, then {what} → {_text(result)}", edits, place.file)
+    if before is None:
         return None
-    edits = [inserted(lines.position(start - 1), f".transpose({swap[0]}, {swap[1]})")]
+    turn, what = _turn(before.order)
+    edits = [inserted(lines.position(start - 1), f".{turn}")]
     if name == "view":
         edits.append(TextEdit(Span.of(lines.position(start), lines.position(opened - 1)), "reshape"))
-    return Fix(f"Transpose dims {swap[0]} and {swap[1]} before it → {_text(result)}", edits, place.file)
+    return Fix(f"{what.capitalize()} before it → {_text(result)}", edits, place.file)
 
 
-def _swapped(dims: Sequence[str], is_right: Callable[[list[str]], bool]) -> tuple[int, int] | None:
-    """The dims to exchange so that it is right, neighbours first, the first dim last."""
-    pairs = sorted(combinations(range(len(dims)), 2), key=lambda pair: (pair[0] == 0, pair[1] - pair[0]))
-    for one, other in pairs:
-        changed = list(dims)
-        changed[one], changed[other] = changed[other], changed[one]
-        if changed != list(dims) and is_right(changed):
-            return one, other
-    return None
+def _order(dims: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each of the wanted dims is among the dims that there are; of those with one name, the first one first."""
+    left = list(range(len(dims)))
+    return [left.pop(next(place for place, dim in enumerate(left) if dims[dim] == name)) for name in wanted]
+
+
+class _Order(NamedTuple):
+    """An order of dims with which a view is whole. is_nested: it only joins dims, or only splits them."""
+
+    order: list[int]
+    is_nested: bool
+
+
+def _best_order(rank: int, views: Sequence[tuple[Sequence[str], Sequence[str], bool]]) -> _Order | None:
+    """The order with which views are whole: one that only joins or splits, that leaves the first dim in place, and moves few others.
+
+    views: the dims of a tensor and of its view, and whether those of the tensor are put into the order.
+    """
+    if rank > MOST_DIMS:
+        return None
+    orders = [list(order) for order in permutations(range(rank))]
+    orders.sort(key=lambda order: (order[0] != 0, sum(one > other for one, other in combinations(order, 2)), [-dim for dim in order]))
+    right: list[_Order] = []
+    for order in orders[1:]:
+        turned = [
+            ([given[dim] for dim in order], asked) if is_tensor else (given, [asked[dim] for dim in order])
+            for given, asked, is_tensor in views
+        ]
+        if all(not is_torn(given, asked) for given, asked in turned):
+            right.append(_Order(order, all(_is_nested(given, asked) for given, asked in turned)))
+            if right[-1].is_nested:
+                return right[-1]
+    return right[0] if right else None
+
+
+def _is_nested(given: Sequence[str], asked: Sequence[str]) -> bool:
+    inside, wanted = ([_size(name) for name in names if name != "1"] for names in (given, asked))
+    starts, ends = (_boundaries([size for size in sizes if size is not None]) for sizes in (inside, wanted))
+    return None not in inside and None not in wanted and (all(each in ends for each in starts) or all(each in starts for each in ends))
+
+
+def _turn(order: list[int]) -> tuple[str, str]:
+    """The call of a method that puts dims into an order, and what it does in words."""
+    moved = [dim for dim, source in enumerate(order) if dim != source]
+    if len(moved) == 2:
+        return f"transpose({moved[0]}, {moved[1]})", f"transpose dims {moved[0]} and {moved[1]}"
+    text = ", ".join(map(str, order))
+    return f"permute({text})", f"permute to ({text})"
 
 
 def _text(dims: Sequence[str]) -> str:

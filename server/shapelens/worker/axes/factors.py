@@ -45,7 +45,7 @@ Dims = Tuple[Dim, ...]
 class Tear:
     """A view that mixed up these factors, and the axes that stand for them in its result."""
 
-    __slots__ = ("axes", "factors", "is_mended", "is_shift", "is_used")
+    __slots__ = ("axes", "cause", "factors", "is_mended", "is_shift", "is_used")
 
     def __init__(self, factors: Sequence[Factor], is_shift: bool) -> None:
         self.factors = tuple(factors)
@@ -53,6 +53,19 @@ class Tear:
         self.is_shift = is_shift  # sizes divide, but the parts of two axes meet in one dim
         self.is_mended = False  # a later view put all of it together again
         self.is_used = False  # before that, numbers along the torn axes were put together
+        self.cause: Optional[Tear] = None  # the view before it that mixed these up already
+
+    def mend(self) -> None:
+        """A view puts all of it together again, and with it what the views before mixed up."""
+        self.is_mended = True
+        if self.cause is not None:
+            self.cause.mend()
+
+    def use(self) -> None:
+        """Numbers along the torn axes are put together."""
+        self.is_used = True
+        if self.cause is not None:
+            self.cause.use()
 
     @property
     def roots(self) -> FrozenSet[Axis]:
@@ -102,18 +115,22 @@ def joined(factors: Sequence[Factor]) -> Dim:
     for start, factor in enumerate(found):
         tear = factor.axis.tear
         if tear is not None and found[start : start + len(tear.axes)] == [whole(axis)[0] for axis in tear.axes]:
-            tear.is_mended = True
+            tear.mend()
             return joined([*found[:start], *tear.factors, *found[start + len(tear.axes) :]])
     return tuple(found)
 
 
 def viewed(dims: Sequence[Dim], shape: Sequence[int]) -> Tuple[Dims, List[Tear]]:
     """What a view makes of dims, and what it tears."""
-    source = list(joined([factor for dim in dims for factor in dim]))
+    given = [factor for dim in dims for factor in dim]
+    torn = [factor.axis.tear for factor in given if factor.axis.tear is not None and not factor.axis.tear.is_mended]
+    source = list(joined(given))
+    mended = [tear for tear in torn if tear.is_mended]
     ends = _ends([factor.size for factor in source])
     asked = [size for size in shape if size != 1]
     wanted = _ends(asked)
-    clean = [end for end in wanted if _is_clean(end, ends)]
+    exchanged = _exchanged(ends, wanted)
+    clean = [end for end in wanted if _is_clean(end, ends) and end not in exchanged]
     pieces = _cut(source, clean)
     clean = [
         end for number, end in enumerate(clean) if number == 0 or end == clean[-1] or end not in _shifted(pieces, clean, wanted, source)
@@ -130,6 +147,9 @@ def viewed(dims: Sequence[Dim], shape: Sequence[int]) -> Tuple[Dims, List[Tear]]
             made.append(joined(piece))
             continue
         tear = Tear(piece, is_shift=_is_divided(sizes, piece))
+        tear.cause = next((each for each in mended if _shares_axis(each.factors, piece)), None)
+        if tear.cause is not None:
+            tear.cause.is_mended = False
         kind = TORN if is_known([piece]) else UNKNOWN
         tear.axes = tuple([Axis(size, kind, tear.roots) for size in sizes])
         for axis in tear.axes:
@@ -138,6 +158,10 @@ def viewed(dims: Sequence[Dim], shape: Sequence[int]) -> Tuple[Dims, List[Tear]]
         made += [whole(axis) for axis in reversed(tear.axes)]
     rest = iter(reversed(made))
     return tuple([next(rest) if size != 1 else () for size in shape]), tears
+
+
+def _shares_axis(one: Sequence[Factor], other: Sequence[Factor]) -> bool:
+    return not {factor.axis for factor in one}.isdisjoint([factor.axis for factor in other])
 
 
 def _ends(sizes: Sequence[int]) -> List[int]:
@@ -189,6 +213,29 @@ def _shifted(pieces: Sequence[Sequence[Factor]], clean: Sequence[int], wanted: S
     return found
 
 
+def _exchanged(ends: Sequence[int], wanted: Sequence[int]) -> List[int]:
+    """The ends of dims that have the sizes of the tensor's dims in another order: `[B, 12, 768]` of `[B, 768, 12]`, as 12 divides 768."""
+    found: List[int] = []
+    shared = [end for end in wanted if end in ends]
+    for low, high in zip(shared, shared[1:]):  # noqa: RUF007  Python 3.9.
+        inside, asked = [end for end in ends if low < end < high], [end for end in wanted if low < end < high]
+        for cut in inside:
+            turned = low * (high // cut)  # where the outer dims end that now stand inside
+            if turned in asked and turned != cut and _is_turned(low, cut, high, inside, asked):
+                found += asked
+                break
+    return found
+
+
+def _is_turned(low: int, cut: int, high: int, inside: Sequence[int], asked: Sequence[int]) -> bool:
+    """Whether dims end where those above and below a cut would, put the other way round, or split or join them."""
+    turned = low * (high // cut)
+    outer = {end * low // cut for end in inside if end > cut}
+    inner = {end * turned // low for end in inside if end < cut}
+    own_outer, own_inner = {end for end in asked if end < turned}, {end for end in asked if end > turned}
+    return (outer <= own_outer or own_outer <= outer) and (inner <= own_inner or own_inner <= inner)
+
+
 def _is_divided(sizes: Sequence[int], factors: Sequence[Factor]) -> bool:
     ends = _ends([factor.size for factor in factors])
     return all(_is_clean(end, ends) for end in _ends(sizes))
@@ -198,7 +245,7 @@ def note_used(dim: Dim) -> None:
     """Numbers along a dim are put together: if a view tore the dim, no later view mends that."""
     for factor in dim:
         if factor.axis.tear is not None:
-            factor.axis.tear.is_used = True
+            factor.axis.tear.use()
 
 
 def part_of(dim: Dim, size: int, whole_size: int) -> Dim:

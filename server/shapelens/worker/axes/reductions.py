@@ -44,7 +44,7 @@ def _softmax(call: TorchCall) -> Optional[Sequence[Dims]]:
     tensor, dim = call.tensors[0], call.argument(1, "dim")
     if type(dim) is int and tensor.dim():
         call.tracking.mixed(call, tensor, dim)
-        if call.tracking.traced(tensor).are_scores and dim in (-1, 3):
+        if call.tracking.traced(tensor).are_scores:
             note_heads(call.dims(tensor))
     return [call.dims(tensor)]
 

@@ -26,6 +26,12 @@ Tensor = torch.Tensor
 AXES = "_shapelens_axes"
 _MADE = ("rand", "randn", "randint", "normal", "ones", "zeros", "full", "empty", "rand_like", "randn_like", "arange")
 MOST_EVENTS = 60
+LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
+MIXES = {
+    "scaled_dot_product_attention", "softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod", "layer_norm", "sum", "amax",
+    "logsumexp", "norm", "mean", "std", "var", *LAYERS,
+}  # fmt: skip
+"""The operations of which it is told that they put samples together."""
 
 _plainly = torch._C.DisableTorchFunction
 
@@ -119,6 +125,8 @@ class Tracking:
         for axis in self.named.values():
             axis.is_steps, axis.is_samples = names_steps(axis.name), axis.name in samples
         self.events: List[AxisEvent] = []
+        self._mixes: Dict[Tuple[Any, ...], AxisEvent] = {}  # by what is told of them: a loop and a block of many layers repeat themselves
+        self._names_noted = 0
         self.inputs: Dict[Tuple[int, int], Axis] = {}  # by place and size
         self._frames = frames
         self._sources: FrozenSet[AxisEvent] = frozenset()
@@ -163,34 +171,48 @@ class Tracking:
     def event(self, kind: str, call: TorchCall, axes: Iterable[Axis], *, dim: Optional[int] = None, tear: Optional[Tear] = None) -> None:
         """Note that something happened to axes of inputs, at the expression that runs."""
         found = frozenset(axes)
-        if not found or len(self.events) >= MOST_EVENTS:
+        if not found and tear is None:
             return
-        event = AxisEvent(kind, call, self._frames.innermost(), dim)
-        event.axes, event.tear, event.layer = found, tear, outermost_layer()
-        self._add(event)
+        span, layer = self._frames.innermost(), outermost_layer()
+        key = kind, call.name, span, dim, id(layer), found
+        event = self._mixes.get(key) if tear is None else None
+        if event is None:
+            if len(self.events) >= MOST_EVENTS:
+                return
+            event = AxisEvent(kind, call, span, dim)
+            event.axes, event.tear, event.layer = found, tear, layer
+            if tear is None:
+                self._mixes[key] = event
+            self._note_names(found if kind == "mix" else ())
+            self.events.append(event)
+        self._sources |= {event}
 
-    def _add(self, event: "AxisEvent") -> None:
+    def _note_names(self, axes: Iterable[Axis]) -> None:
         sizes = [axis.size for axis in {*self.named.values(), *self.inputs.values()}]
-        for axis in event.axes if event.kind == "mix" else ():
+        for axis in axes:
             if sizes.count(axis.size) < 2:  # Else a variable of that size may be another dim's.
                 note_names(axis, self._frames.is_user_frame)
-        self.events.append(event)
-        self._sources |= {event}
 
     def softmax_over_another(self, softmax: Softmax, dims: Dims) -> None:
         """A product sums over another dim of attention's weights than the softmax was over."""
         event = AxisEvent("softmax", softmax.call, softmax.span, softmax.place)
         event.dims, event.axes, event.layer = dims, roots_of(dims), softmax.layer
         if event.axes and len(self.events) < MOST_EVENTS:
-            self._add(event)
+            self.events.append(event)
+            self._sources |= {event}
 
     def mixed(self, call: TorchCall, tensor: Tensor, dim: int) -> None:
         """The numbers along a dim are put into one, or depend on each other from now on."""
         dims = self.dims_of(tensor)
-        if dims and -len(dims) <= dim < len(dims):
-            note_used(dims[dim])
-        if dims and -len(dims) <= dim < len(dims) and is_known([dims[dim]]):
-            self.event("mix", call, roots_of([dims[dim]]), dim=dim % len(dims))
+        if not dims or not -len(dims) <= dim < len(dims):
+            return
+        note_used(dims[dim])
+        axes = roots_of([dims[dim]]) if is_known([dims[dim]]) else frozenset()
+        if call.name in MIXES:
+            self.event("mix", call, axes, dim=dim % len(dims))
+        elif axes and self._names_noted < MOST_EVENTS:
+            self._names_noted += 1
+            self._note_names(axes)
 
     def observed(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any) -> None:
         """An operation has run: note what its result is made of."""
@@ -256,9 +278,9 @@ class Tracking:
 _PRODUCTS = ("matmul", "__matmul__", "bmm", "einsum")
 _ADDS = ("add", "__add__", "__radd__", "__iadd__", "add_")
 _KEEPS_SCORES = {
-    "masked_fill", "masked_fill_", "where", "sub", "__sub__", "mul", "__mul__", "__rmul__", "__imul__", "mul_", "div", "__truediv__",
-    "true_divide", "div_", "__itruediv__", "float", "to", "type_as", "view", "reshape", "contiguous", "clamp", "tanh", "transpose",
-    "permute", *_ADDS,
+    "masked_fill", "masked_fill_", "where", "sub", "__sub__", "__isub__", "sub_", "mul", "__mul__", "__rmul__", "__imul__", "mul_", "div",
+    "__truediv__", "true_divide", "div_", "__itruediv__", "float", "to", "type_as", "view", "reshape", "contiguous", "clamp", "tanh",
+    "transpose", "permute", *_ADDS,
 }  # fmt: skip
 _KEEPS_DISTRIBUTION = {"masked_fill", "dropout", "to", "type_as", "float", "half", "contiguous", "clone"}
 NOT_ELEMENTWISE = {"inverse", "svd", "cholesky", "qr", "sort", "argsort", "rfft", "fft", "ifft", "as_strided", "lstsq", "solve", "pinv"}

@@ -11,13 +11,7 @@ from typing import Any, Iterator, List, Sequence, Set
 from ..trace.provenance import tensors_in
 from . import products, reductions, views  # noqa: F401  They register their rules.
 from .factors import Axis, Dim, Factor
-from .tracking import AxisEvent, Tracking
-
-LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu", "multi_head_attention_forward")
-_MIXES = {
-    "scaled_dot_product_attention", "softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod", "layer_norm", "sum", "amax",
-    "logsumexp", "norm", "mean", "std", "var", *LAYERS,
-}  # fmt: skip
+from .tracking import LAYERS, MIXES, AxisEvent, Tracking
 
 
 class Verdict:
@@ -39,7 +33,7 @@ def verdicts(tracking: Tracking, output: Any) -> Iterator[Verdict]:
             yield Verdict("torn-view", event)
         elif event.kind == "softmax":
             yield Verdict("attention-axis", event)
-        elif event.kind == "mix" and event.operation in _MIXES:
+        elif event.kind == "mix" and event.operation in MIXES:
             kept = [each for each in outputs if event in each.events]
             mixed = [axis for axis in event.axes if axis.is_samples and not axis.is_steps and _is_alone(axis, event.dims)]
             if any(_has(axis, each.dims) for axis in mixed for each in kept):

@@ -20,9 +20,15 @@ def _view(call: TorchCall) -> Optional[Sequence[Dims]]:
     tensor, result = call.tensors[0], call.results[0]
     dims, tears = viewed(call.dims(tensor), tuple(result.shape))
     for tear in tears:
-        if is_known([tear.factors]) and not any(factor.axis.tear is not None for factor in tear.factors) and not _is_shift(tear):
+        is_first = tear.cause is None and not any(factor.axis.tear is not None for factor in tear.factors)
+        if is_first and is_known([tear.factors]) and not _is_shift(tear) and (tear.roots or _is_turned_table(tensor, result)):
             call.tracking.event("torn", call, tear.roots, tear=tear)
     return [dims]
+
+
+def _is_turned_table(tensor: Tensor, result: Tensor) -> bool:
+    """Whether what was looked up or computed of constants gets the sizes of its dims in another order: the bias of relative positions."""
+    return not isinstance(tensor, torch.nn.Parameter) and tensor.shape != result.shape and sorted(tensor.shape) == sorted(result.shape)
 
 
 def _is_shift(tear: Tear) -> bool:
@@ -159,8 +165,9 @@ def _indexed(call: TorchCall, parts: Sequence[Any]) -> Optional[Sequence[Dims]]:
     if not isinstance(index, Tensor) or index.dtype is torch.bool:
         return None
     along = call.dims(index)
-    if not roots_of(along):  # Constants: positions, a permutation.
-        along = tuple([new_dim(size, UNKNOWN, roots_of([dims[place]])) for size in index.shape])
+    if not roots_of(along):  # Constants: positions, a permutation; of a table of constants they are the rows of another one.
+        kind = UNKNOWN if roots_of([dims[place]]) else FEATURES
+        along = tuple([new_dim(size, kind, roots_of([dims[place]])) for size in index.shape])
     found: List[Dim] = []
     for number, part in enumerate(parts):
         if number == place:
@@ -220,6 +227,11 @@ def _joined(call: TorchCall) -> Optional[Sequence[Dims]]:
 
 def _joined_dim(parts: Sequence[Dim], size: int) -> Dim:
     return new_dim(size, DERIVED if is_known(parts) else UNKNOWN, roots_of(parts))
+
+
+@rule("grid_sample")
+def _sampled(call: TorchCall) -> Optional[Sequence[Dims]]:
+    return [(*call.dims(call.tensors[0])[:2], *call.dims(call.tensors[1])[1:-1])]
 
 
 @rule("flip roll fliplr flipud")

@@ -106,6 +106,7 @@ def _add(found: Evaluated, said: List[Verdict], *, is_resized: bool) -> None:
             shift(remark, found.first_layer)
             found.remarks.append(remark)
         remark.axes = names(verdict.event.dims, is_resized=is_resized)
+        remark.sized = [list(tensor.shape) for tensor in verdict.event.tensors]
 
 
 def _remark(found: Evaluated, verdict: Verdict) -> Remark:

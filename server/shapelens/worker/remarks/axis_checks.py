@@ -27,8 +27,11 @@ def torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
         if len(given) < 2 or len(asked) < 2 or given == asked or unknown_sizes.any_unknown((*given, *asked)):
             return None
         inside, wanted = _boundaries(given), _boundaries(asked)
-        if inside <= wanted or wanted <= inside or not is_data(tensor) or _is_shifted(tensor, asked):
+        if inside <= wanted or wanted <= inside or _is_shifted(tensor, asked):
             return None
+        if not is_data(tensor):
+            is_turned = not isinstance(tensor, torch.nn.Parameter) and sorted(given) == sorted(asked)
+            return OddCall("torn-view", (tensor, result), given="constants") if is_turned else None
         return OddCall("torn-view", (tensor, result), given="input" if maker_of(tensor) is provenance.INPUT else "")
 
 
