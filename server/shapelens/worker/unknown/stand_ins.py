@@ -273,12 +273,22 @@ def cause_of(error: BaseException) -> Optional[Tuple[str, str]]:
     cause = world_cause(error)
     if cause is not None:
         return cause
-    first = called[0] if called else _held(error)
+    first = _asked_of_base(error)
+    if first is None:  # A stand-in is false.
+        first = called[0] if called else _held(error)
     if first is None:
         return ("data-dependent", type(error).__name__) if rests_on_data(error) else None
     if first._shapelens_code == "missing-import":
         return "missing-import", "this needs %s, which could not be imported" % first.__name__
     return first._shapelens_code, "this needs %s, which is not known" % first.__name__
+
+
+def _asked_of_base(error: BaseException) -> Any:
+    """The stand-in for a base class of which `super()` was asked for what the real one may have; None for any other error."""
+    asked: Any = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    cls: Any = getattr(asked, "__self_class__", None) if type(asked) is super else None
+    bases = cls.__mro__ if cls is not None else ()
+    return next((base for base in bases if is_absent(base)), None)
 
 
 def _held(error: BaseException) -> Any:

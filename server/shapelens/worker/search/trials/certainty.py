@@ -191,11 +191,12 @@ def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, e
     """The mismatches that depend on none of the numbers that were guessed."""
     sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.inputs.is_square else set()
     batch, steps = (set(map(int, pattern.findall(expression))) for pattern in (_OF_BATCH, _OF_STEPS))
+    dims = {mistake: set(_clashes(found)) for mistake, found in left.items()}
     for size, texts in _other_sizes(expression, said) if left else ():
         fits_none = {mistake: found for mistake, found in left.items() if size in sides and _fits_no_square(found)}
         by_chance = steps if size in batch else batch if size in steps else set()
-        left = {**fits_none, **_apart_from(runner, base, left, size, texts, is_side=size in sides, by_chance=by_chance)}
-    return left
+        left = {**fits_none, **_apart_from(runner, base, left, size, texts, dims, is_side=size in sides, by_chance=by_chance)}
+    return {mistake: found for mistake, found in left.items() if dims[mistake]}
 
 
 def _all_that_fails(runner: TrialRunner, expression: str) -> Optional[Mismatches]:
@@ -416,8 +417,10 @@ def _stands(
 
 def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches], sizes: Set[int]) -> bool:
     """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had. sizes: of its dims."""
-    if other is None or mistake in other:
+    if other is None:
         return True
+    if mistake in other:  # What has as many dims as it should may still have other sizes than what it meets.
+        return _is_of_rank(other[mistake]) or not _is_of_rank(base[mistake])
     is_first = mistake == next(iter(base))
     new = [each for key, each in other.items() if key not in base]
     return any(
@@ -467,13 +470,17 @@ def _apart_from(
     left: Mismatches,
     size: int,
     texts: Sequence[Tuple[str, int]],
+    dims: Dict[Mistake, Set[int]],
     *,
     is_side: bool,
     by_chance: Set[int],
 ) -> Mismatches:
     """The mismatches that no other number avoids: of the examples with others in its place, the first that tells of one counts. Where its
     sizes follow that number, none of which makes them fit, all of these examples do. A number of `by_chance` does not count: there are
-    as many steps as samples then."""
+    as many steps as samples then.
+
+    dims: those of each mismatch whose sizes clash whatever number was changed; where several clash, one number may be behind each.
+    """
     waiting, kept, changed = dict(left), set(left), set()
     seen: List[Tuple[int, Mismatches]] = [(size, base)]
     for place, (text, other_size) in enumerate(texts):
@@ -485,6 +492,10 @@ def _apart_from(
             if found.lacks_transpose and _has_size(found, other_size):
                 continue  # Dims that are equal by chance hide it.
             stands = _stands(base, mistake, found, other, (size, other_size), is_side=is_side)
+            before = _clashes(found)
+            if other is not None and mistake in other and len(before) > 1:
+                after = _clashes(other[mistake])
+                dims[mistake] &= {back for back in before.keys() & after.keys() if _never_fit(before[back], after[back])}
             if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
                 runs = [(each, known[mistake]) for each, known in seen if mistake in known]
                 stands = True if _fits_with_none(runs, by_chance) else None
@@ -544,14 +555,14 @@ def _other_lists(expression: str) -> List[str]:
 
 
 def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, some of them, or all; and with
-    rows of numbers."""
+    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, of a few also some of them, or
+    all; and with rows of numbers."""
     begin = len(constructor_of(expression))
     expression = expression[:begin] + _in_numbers(expression[begin:])
     tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
     ways: List[Callable[[List[str]], List[str]]] = [lambda dims: [dims[0], "5", *dims[1:]], lambda dims: [dims[0], *dims[2:]]]
-    for way in ways if len(tensors) <= MOST_INPUTS else ():
-        for count in range(1, len(tensors) + 1):
+    for way in ways:
+        for count in range(1, len(tensors) + 1 if len(tensors) <= MOST_INPUTS else 2):
             for some in itertools.combinations(tensors, count):
                 other = expression
                 for match in reversed(some):
