@@ -11,7 +11,7 @@ from shapelens.analysis.evidence import rests_on_guess
 from shapelens.analysis.shapes import SHORT_DTYPES
 from shapelens.analysis.traces.views import uses, without_doubtful
 from shapelens.examples.expression import with_tensors
-from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Trace, Value
+from shapelens.protocol import ExampleRun, FileSpan, LayerCall, LayerSeen, Mismatch, Observation, Trace, Value
 from shapelens.trace_numbering import with_fields, without_examples
 from shapelens.traces import PROGRAM, outermost
 
@@ -28,6 +28,7 @@ def with_program(shown: Sequence[Trace], program: Trace, *, only_wrong: bool = F
     tensor there, or was executed without a failure, that it failed as it was loaded is no mistake in it. An input that was only inferred
     gives way to the program's own. only_wrong: nothing is asked but what is wrong, which is known sooner.
     """
+    program = without_examples(program, _guessed_of_what_is_shown(program, shown))
     if any(seen.code == "definition" for trace in shown for seen in trace.mismatches):
         right = _lines_that_hold(program)
         shown = [replace(trace, mismatches=[seen for seen in trace.mismatches if not _is_refuted(seen, right, program)]) for trace in shown]
@@ -210,6 +211,23 @@ def _built_otherwise(trace: Trace, program: Trace) -> set[int]:
     wrong = {seen.example for seen in trace.mismatches}
     guesses = (number for number, run in enumerate(trace.examples) if run.target in built and run.evidence == "inferred")
     return {number for number in guesses if number not in wrong}
+
+
+def _guessed_of_what_is_shown(program: Trace, shown: Sequence[Trace]) -> set[int]:
+    """The numbers of the examples with guessed inputs, for classes that a program builds, where the project's own calls show the class."""
+    known = set[str]()
+    for trace in shown:
+        guesses = {number for number, run in enumerate(trace.examples) if run.doubtful or run.evidence == "inferred"}
+        programs = {number for number, run in enumerate(trace.examples) if run.evidence == PROGRAM}
+        used = [seen for seen in trace.observations if seen.example not in guesses and not seen.function.endswith(".__init__")]
+        known |= {outermost(seen) for seen in used if seen.example not in programs or _is_given_known(seen)}
+    runs = enumerate(program.examples)
+    return {number for number, run in runs if run.evidence == "usage" and run.doubtful and run.target.partition(".")[0] in known}
+
+
+def _is_given_known(seen: Observation) -> bool:
+    """True if a function is given a tensor of which all sizes are known."""
+    return seen.kind == "parameter" and any(value.shape and None not in value.shape for value in seen.values)
 
 
 def _is_known(value: Value) -> bool:

@@ -22,6 +22,7 @@ from ..search.evidence import BuildPlan
 from ..search.finder import Finder
 from ..search.trials.trial import TrialRunner
 from ..trace.value_summary import LAYER
+from ..unknown import unknown_sizes
 from .class_examples import NamesAndMore
 
 MOST_CLASSES = 12
@@ -71,7 +72,7 @@ class BuiltClasses:
             own = min(MOST_SECONDS * self._runner.run.patience, seconds - clock())
             if own <= 0:
                 break
-            if not self._shows_something(cls):
+            if not self._shows_something(cls) and not _has_unknown_sizes(built.model):
                 with contextlib.suppress(TooLong, MemoryError):
                     self._call(cls, built, own)
         return len(self._runner.trace.examples) > before
@@ -149,6 +150,13 @@ def _give_way(trace: Trace, number: int) -> None:
 def _is_partial(value: Value) -> bool:
     """Whether a size of a value, or of what it holds, is unknown."""
     return value.kind == "unknown" or None in (value.shape or ()) or any(map(_is_partial, value.items or ()))
+
+
+def _has_unknown_sizes(model: Any) -> bool:
+    """Whether a size of a model rests on data: the number of classes of a data set, the width in a checkpoint. So is one half built."""
+    if not {"_parameters", "_modules"} <= model.__dict__.keys():
+        return True
+    return any(unknown_sizes.is_unknown(size) for tensor in (*model.parameters(), *model.buffers()) for size in tensor.shape)
 
 
 def _worded(place: Optional[FileSpan], file: str) -> str:

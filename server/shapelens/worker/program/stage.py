@@ -49,15 +49,14 @@ def follow_program(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     Returns whether there was time for all of it. Raises what ends a run.
     """
     clock, built = WorkClock(), BuiltClasses(runner)
-    with built.watching():
-        in_time = _follow(runner, tell)
+    in_time = _follow(runner, tell, built)
     with contextlib.suppress(DeadlineReached):
         if built.call(max(runner.run.program - clock(), LEAST_SECONDS)):
             tell()
     return in_time
 
 
-def _follow(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
+def _follow(runner: ExampleRunner, tell: Callable[[], None], built: BuiltClasses) -> bool:
     run, trace, evaluation = runner.run, runner.trace, runner.evaluation
     start, clock, ended = time.perf_counter(), WorkClock(), Limit.ended
     program = Program(run.file, run.text, sys.modules[runner.names["__name__"]], runner.context.finder.unobserved)
@@ -71,6 +70,7 @@ def _follow(runner: ExampleRunner, tell: Callable[[], None]) -> bool:
     evaluation.start(len(trace.examples) - 1)
     optimizers = Optimizers(evaluation.frames)
     with contextlib.ExitStack() as watched:
+        watched.enter_context(built.watching())
         watched.enter_context(optimizers.watched())
         watched.enter_context(tape.watching(evaluation.frames, runner.recorder))
         watched.enter_context(checkpoints.files_of_its_own())

@@ -50,7 +50,7 @@ def described_by_parts(model: Any, names: Sequence[str]) -> Dict[str, InputShape
     """The dicts, and lists of dicts, that the docstrings of a model's own parts describe under these names of parameters: a criterion
     hands its outputs and targets to a matcher."""
     found: Dict[str, InputShape] = {}
-    for part in model._modules.values() if isinstance(model, torch.nn.Module) else ():
+    for part in model.__dict__.get("_modules", {}).values() if isinstance(model, torch.nn.Module) else ():
         text = inspect.getdoc(part.forward) if part is not None and not is_torch(type(part)) else None
         for name, said in from_docstring(text, names, "the docstring", None).items() if text else ():
             if said.keys:
