@@ -85,13 +85,20 @@ class ExampleRunner:
 
         None where it does not compile. Raises what ends more than the example (evaluation.py).
         """
+        unknown = set(self.recorder.unknown)
+        self.recorder.unknown.clear()
+        try:
+            return self._evaluated(example, expression, goes_past=goes_past)
+        finally:  # Of the program that the example is called by.
+            self.recorder.unknown.update(unknown)
+
+    def _evaluated(self, example: ExampleRun, expression: str, *, goes_past: bool) -> Optional[Evaluated]:
         index, code = len(self.trace.examples), self.compiled(example, expression)
         if code is None:
             return None
         axes.state.may_mix = False
         start, clock, self.recorder.reached = time.perf_counter(), WorkClock(), set()
-        is_user_file, unknown = self.frames.is_user_file, set(self.recorder.unknown)
-        self.recorder.unknown.clear()
+        is_user_file = self.frames.is_user_file
         follow = partial(self._follow, example, index, partial(evaluate, code, self.names, {}, example.dims))
         error = self.first_path(example, follow)
         turned = branches.last(is_user_file)
@@ -129,7 +136,6 @@ class ExampleRunner:
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         if error is None and not calls.mismatches:  # What else is unknown follows a mistake.
             found.unknown = frozenset(self.recorder.unknown)
-        self.recorder.unknown.update(unknown)
         return found
 
     def lines_shown(self) -> Set[int]:
