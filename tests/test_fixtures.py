@@ -27,6 +27,7 @@ async def batch() -> AsyncIterator[Batch]:
 
 SLOW = {
     "certain/branches.py": "a search goes past its mistakes, and proves each of them",
+    "certain/beside_branches_of_settings.py": "a search goes past its mistakes, and proves each of them",
     "certain/attention.py": "a search goes past its mistakes, and proves each of them",
     "certain/one_against_others.py": "a search goes past its mistakes, and proves each of them",
     "certain/operations.py": "a search goes past its mistakes, and proves each of them",

@@ -20,7 +20,7 @@ _CALLED = re.compile(
     r"^def |^ +def (?:__call__|__getitem__|(?!_|forward\b|on_|configure_|load|save|reset|init)\w+)\(\s*self\b", re.MULTILINE
 )
 # A condition that may choose between branches by a setting, or by whether something is given, of which the example of a class comes to one
-# only (worker/program/other_settings.py).
+# only (worker/program/settings/other_settings.py).
 _CHOOSES = re.compile(
     r"^ +(?:el)?if (?:.*\bis (?:not )?None\b|(?:not )?exists\("
     r"|.*(?:self|opt|args|cfg|config|configs|hparams)\.\w+|.*[=!]= ?[\"']|(?:not )?\w+ ?:|\w+ ?[<>=!]=? ?-?\d)",

@@ -38,8 +38,8 @@ from ..shims.chance import HIGH, LOW
 from ..trace.recorder import SeenValues
 from .class_examples import ClassExample, NamesAndMore, with_names_once
 from .function_arguments import FunctionArguments, form_of
-from .function_settings import UNKNOWN_TEXT, values_of, with_setting
 from .program import Program, gradients_assumed
+from .settings.function_settings import UNKNOWN_TEXT, values_of, with_setting
 from .step_search import StepSearch
 from .sure_failures import tell_certain
 

@@ -1,7 +1,7 @@
 """The stage of a run in which the document is followed as a program: what it saw becomes one more example of the trace.
 
 Steps of its classes that the program does not come to are called after that (steps.py), each as an example of its own, and classes are
-built with other settings (other_settings.py).
+built with other settings (settings/other_settings.py).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .built_classes import BuiltClasses
 from .class_examples import class_examples
 from .earlier_classes import call_earlier_classes
 from .functions import FunctionCalls, functions_shown
-from .other_settings import show_other_settings
 from .plain_classes import call_methods
 from .program import Program
+from .settings.other_settings import show_other_settings
 from .steps import StepCalls, call_steps
 from .sure_failures import sure_failures
 from .unknown_inputs import UnknownInputs

@@ -29,7 +29,7 @@ from .evidence import BuildPlan, Candidate, InputShape, with_sizes
 from .inputs.choices import ChoiceNode, node_of
 from .inputs.input_search import InputSearch
 from .text.annotations import input_shapes
-from .trials.certainty import Said, certain_mistakes, is_among, suspected_mistake
+from .trials.certainty import certain_mistakes, is_among, suspected_mistake
 from .trials.doubtful_examples import (
     asks_for_another_form,
     attempt,
@@ -43,6 +43,7 @@ from .trials.doubtful_examples import (
     runs_with_other_sizes,
     with_other_options,
 )
+from .trials.other_examples import Said
 from .trials.trial import Trial, TrialRunner
 from .trials.unavailable import can_be_built, is_known, lacks_parts
 from .usages.documented import documented_usages

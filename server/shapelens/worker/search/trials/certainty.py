@@ -8,11 +8,10 @@ code does not admit that input.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from functools import partial
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
@@ -22,24 +21,18 @@ from ...calls.sure_mistakes import is_called_by_name
 from ...evaluation.evaluation import NONE_TURNED
 from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
-from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
-from .doubtful_examples import NOT_OF_TENSORS, constructor_of, template_of
-from .solving import STEPS, are_even, step_of
+from .doubtful_examples import NOT_OF_TENSORS, constructor_of
+from .other_examples import MOST_VARIANTS, TOGETHER, Said, other_dtypes, other_lists, other_ranks, other_sizes
+from .solving import STEPS, are_even
 from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
-MOST_VARIANTS = 12
 LARGEST_BATCH_OR_CHANNELS = 4  # of a guess: other sizes of an input are larger
-TOGETHER = 3  # examples in which all numbers that are equal are changed: so many tell whether a difference follows them evenly
-MOST_INPUTS = 3  # of which each may have another number of dims
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
-_DTYPES = ("f32", "i64", "f64", "f16", "u8", "bool", "c64")  # that an input may have
 _DUPLICATE = "duplicate dims"
 _OF_OTHER_RANK = "values to match the convolution dimensions"  # The kernel of a convolution has too many dims, or too few.
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
-_NAMED = re.compile(r"\b([^\W\d]\w*):(\d+)")  # a dim with its size
-_TENSOR = re.compile(r"(\w+)\[([^\[\]]*)\]")
 # What a constructor refuses for what it was given, which a guess may have brought about: a list in the place of layers, a sum of no sizes.
 _OF_ARGUMENTS = re.compile(r"is not a Module subclass|must be greater than zero|should be .*zero|negative")
 _REFUSING = re.compile(r"(\w+)\.__init__\(\)")  # the class whose constructor takes other arguments
@@ -87,7 +80,6 @@ _UNBATCHED = re.compile(r"Conv\w* expected input dim 0 of size")  # A convolutio
 OF_DIMS = ("broadcast", "cat")  # findings of operations that compare the dims of two tensors one by one, counted from the last
 # Findings of operations whose message says which sizes clash: a layer's code is that of its function, too.
 OF_SIZES = (*OF_DIMS, "view", "split", "matmul", "einsum", "attention", "conv-in-channels", "linear-in-features")
-_LIST_OF_INTS = re.compile(r"\[\d+(?:, \d+)+\]")
 _OF_BATCH = re.compile(r"\bB:(\d+)")
 _OF_STEPS = re.compile(r"\b(?:%s):(\d+)" % "|".join(STEPS))
 _FLATTENING = ("flatten", "view", "reshape")
@@ -96,13 +88,6 @@ Mismatches = Dict[Mistake, Mismatch]
 Clashes = Dict[int, Tuple[int, ...]]  # sizes that do not fit each other; by the dim, counted from the last, where several are compared
 Changed = Tuple[int, int]  # a number, and the one in its place
 UNCHANGED = (1, 1)
-
-
-class Said(NamedTuple):
-    """What the code says of an example, so that it was not guessed."""
-
-    constructor: bool = False  # all of how the model is built
-    inputs: InputSaid = NOTHING_SAID
 
 
 def certain_mistakes(runner: TrialRunner, expression: str, variants: Sequence[str], said: Said) -> Mismatches:
@@ -158,21 +143,21 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
     }
     left = _without_consequences(base, left)
     left = _apart_from_sizes(runner, base, left, expression, said)
-    for text in _other_lists(expression) if left and not said.constructor else ():
+    for text in other_lists(expression) if left and not said.constructor else ():
         other = _all_that_fails(runner, text)
         if other is not None and other.keys() <= base.keys():  # Anything else that fails says nothing.
             left = {mistake: found for mistake, found in left.items() if mistake in other}
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
     if any(map(_may_hang_on_rank, left.values())):
-        at_ranks = [(_all_that_fails(runner, text), _sizes_in(text)) for text in _other_ranks(expression)]
+        at_ranks = [(_all_that_fails(runner, text), _sizes_in(text)) for text in other_ranks(expression)]
         left = {
             mistake: found
             for mistake, found in left.items()
             if not _may_hang_on_rank(found) or (at_ranks and all(_stands_at_rank(base, mistake, *other) for other in at_ranks))
         }
     if any(found.code == "dtype" for found in left.values()):
-        others = [_all_that_fails(runner, text) for text in _other_dtypes(expression)]
+        others = [_all_that_fails(runner, text) for text in other_dtypes(expression)]
         left = {
             mistake: found
             for mistake, found in left.items()
@@ -192,7 +177,7 @@ def _apart_from_sizes(runner: TrialRunner, base: Mismatches, left: Mismatches, e
     sides = {int(match[1]) for match in _SQUARE.finditer(expression, len(constructor_of(expression)))} if said.inputs.is_square else set()
     batch, steps = (set(map(int, pattern.findall(expression))) for pattern in (_OF_BATCH, _OF_STEPS))
     dims = {mistake: set(_clashes(found)) for mistake, found in left.items()}
-    for size, texts in _other_sizes(expression, said) if left else ():
+    for size, texts in other_sizes(expression, said) if left else ():
         fits_none = {mistake: found for mistake, found in left.items() if size in sides and _fits_no_square(found)}
         by_chance = steps if size in batch else batch if size in steps else set()
         left = {**fits_none, **_apart_from(runner, base, left, size, texts, dims, is_side=size in sides, by_chance=by_chance)}
@@ -541,72 +526,3 @@ def _has_size(found: Mismatch, size: int) -> bool:
 
 
 # --- other guesses ---
-
-
-def _other_lists(expression: str) -> List[str]:
-    """The example with the numbers of a list of its constructor in pairs, as `anchors` are, or with one number more."""
-    constructor = constructor_of(expression)
-    found: List[str] = []
-    for match in _LIST_OF_INTS.finditer(constructor):
-        numbers = match[0][1:-1].split(", ")
-        others = (", ".join("[%s, %s]" % (each, each) for each in numbers), ", ".join([*numbers, numbers[-1]]))
-        found += [expression[: match.start() + 1] + other + expression[match.end() - 1 :] for other in others]
-    return found[:MOST_VARIANTS]
-
-
-def _other_ranks(expression: str) -> Iterator[str]:
-    """The example with tensors that have a dim more behind the first one, or one less: each of the inputs, of a few also some of them, or
-    all; and with rows of numbers."""
-    begin = len(constructor_of(expression))
-    expression = expression[:begin] + _in_numbers(expression[begin:])
-    tensors = [match for match in _TENSOR.finditer(expression, begin) if match[2] != "()"]
-    ways: List[Callable[[List[str]], List[str]]] = [lambda dims: [dims[0], "5", *dims[1:]], lambda dims: [dims[0], *dims[2:]]]
-    for way in ways:
-        for count in range(1, len(tensors) + 1 if len(tensors) <= MOST_INPUTS else 2):
-            for some in itertools.combinations(tensors, count):
-                other = expression
-                for match in reversed(some):
-                    other = other[: match.start(2)] + ", ".join(way(match[2].split(", "))) + other[match.end(2) :]
-                if other != expression:
-                    yield other
-    rows = expression
-    for match in reversed(tensors):
-        dims = match[2].split(", ")
-        rows = rows[: match.start(2)] + ", ".join([dims[0], dims[-1]]) + rows[match.end(2) :] if len(dims) > 2 else rows
-    if rows != expression:
-        yield rows
-
-
-def _in_numbers(arguments: str) -> str:
-    """What a model is called with, without the names of dims: another tensor may use one after the dim that says its size is gone."""
-    sizes = dict(_NAMED.findall(arguments))
-    return _TENSOR.sub(lambda match: "%s[%s]" % (match[1], ", ".join(_number(dim, sizes) for dim in match[2].split(", "))), arguments)
-
-
-def _number(dim: str, sizes: Dict[str, str]) -> str:
-    return sizes.get(dim, dim.rpartition(":")[2])
-
-
-def _other_dtypes(expression: str) -> Iterator[str]:
-    """The example with tensors of other dtypes, one at a time."""
-    begin = len(constructor_of(expression))
-    for match in _TENSOR.finditer(expression, begin):
-        for other in [each for each in _DTYPES if each != match[1] in _DTYPES]:
-            yield expression[: match.start(1)] + other + expression[match.end(1) :]
-
-
-def _other_sizes(expression: str, said: Said) -> Iterator[Tuple[int, List[Tuple[str, int]]]]:
-    """For each number that was guessed, the examples with another one in its place, and in that of the numbers that are equal to it."""
-    template, sizes, of_constructor = template_of(expression)
-
-    def is_said(name: str, size: int) -> bool:
-        return said.constructor if name in of_constructor else said.inputs.binds(size)
-
-    free = {name: size for name, size in sizes.items() if size and not is_said(name, size)}
-    for size in dict.fromkeys(free.values()):
-        names, step = [name for name, other in free.items() if other == size], step_of(size)
-        others = list(dict.fromkeys([size + step, 2 * size, size + 2 * step, size + 3 * step]))[:TOGETHER]
-        texts = [(with_sizes(template, {**sizes, **dict.fromkeys(names, other)}), other) for other in others]
-        if len(names) > 1:
-            texts += [(with_sizes(template, {**sizes, name: size + step}), size + step) for name in names]
-        yield size, list(dict.fromkeys(texts))

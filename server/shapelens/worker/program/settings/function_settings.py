@@ -11,8 +11,8 @@ import inspect
 import re
 from typing import Iterator, List, Mapping, Optional, Sequence
 
-from ..search.code.settings_branches import SOMETHING, Branch, values_into
-from ..search.inputs import forms
+from ...search.code.settings_branches import SOMETHING, Branch, values_into
+from ...search.inputs import forms
 
 MOST_TENSORS = 3  # of its example's that are tried for a parameter which is None
 UNKNOWN_TEXT = "unknown"

@@ -14,11 +14,11 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 import torch
 
-from ..search.code.settings_branches import SOMETHING, Branch, branches_of_function
-from ..search.code.sources import function_node, methods
-from ..search.inputs import forms
-from ..search.text.annotations import input_shapes
-from ..trace.recorder import Recorder
+from ...search.code.settings_branches import SOMETHING, Branch, branches_of_function
+from ...search.code.sources import function_node, methods
+from ...search.inputs import forms
+from ...search.text.annotations import input_shapes
+from ...trace.recorder import Recorder
 from .function_settings import calls_with_one_argument, is_mask, names_beside
 from .once_more import in_place_of
 

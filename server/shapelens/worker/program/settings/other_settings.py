@@ -17,27 +17,27 @@ from functools import partial
 from inspect import isfunction
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set, Tuple
 
-from ...protocol import ExampleRequest, ExampleRun, Mismatch, Search
-from ..calls.module_calls import Mistake
-from ..evaluation.evaluated import Evaluated
-from ..evaluation.example_runner import ExampleRunner
-from ..sandbox.clocks import WorkClock
-from ..sandbox.exceptions import traceback_of
-from ..sandbox.limits import TooLong, within
-from ..search.candidates.document_scope import DocumentScope
-from ..search.code.settings_branches import SIZE, Branch, branches_by_settings
-from ..search.code.sources import function_node, methods
-from ..search.events import FoundExample
-from ..search.evidence import BuildPlan
-from ..search.finder import Finder
-from ..search.trials.trial import TrialRunner, parameters_of
-from ..search.usages.project_settings import Current, ProjectSettings
-from .class_examples import NamesAndMore, class_of, taken_apart
+from ....protocol import ExampleRequest, ExampleRun, Mismatch, Search
+from ...calls.module_calls import Mistake
+from ...evaluation.evaluated import Evaluated
+from ...evaluation.example_runner import ExampleRunner
+from ...sandbox.clocks import WorkClock
+from ...sandbox.exceptions import traceback_of
+from ...sandbox.limits import TooLong, within
+from ...search.candidates.document_scope import DocumentScope
+from ...search.code.settings_branches import SIZE, Branch, branches_by_settings
+from ...search.code.sources import function_node, methods
+from ...search.events import FoundExample
+from ...search.evidence import BuildPlan
+from ...search.finder import Finder
+from ...search.trials.trial import TrialRunner, parameters_of
+from ...search.usages.project_settings import Current, ProjectSettings
+from ..class_examples import NamesAndMore, class_of, taken_apart
+from ..steps import StepCalls, steps_of
+from ..sure_failures import Spans, tell_certain
 from .omitted_inputs import call_with_input, omitted_inputs, values_for
 from .once_more import build_with, call_once_more
 from .setting_texts import SettingTexts
-from .steps import StepCalls, steps_of
-from .sure_failures import Spans, tell_certain
 
 MOST = 12  # other settings of one class and its parts
 MOST_INPUTS = 24  # that are tried for all branches of one class and its parts which ask whether something is given

@@ -10,11 +10,11 @@ import ast
 import inspect
 from typing import Any, Callable, Dict, List, Optional
 
-from ..search.adjusting.expression_edit import Draft, EditableArgument
-from ..search.candidates.configs import looks_like_config
-from ..search.code.settings_branches import LAYER, Branch, values_into
-from ..search.evidence import BuildPlan
-from ..search.trials.trial import parameters_of
+from ...search.adjusting.expression_edit import Draft, EditableArgument
+from ...search.candidates.configs import looks_like_config
+from ...search.code.settings_branches import LAYER, Branch, values_into
+from ...search.evidence import BuildPlan
+from ...search.trials.trial import parameters_of
 
 MOST_VALUES = 2  # of one setting
 
