@@ -127,7 +127,7 @@ def operation_message(places: Places, failed: Failed) -> str:
         return device_words(places, mismatch)
     if mismatch.code == CHECKPOINT:
         return checkpoint_words(places, mismatch)
-    said = python_words(places, mismatch) if mismatch.code in ("exception", "call-arguments") else words(failed)
+    said = python_words(places, mismatch) if mismatch.meant or mismatch.code in ("exception", "call-arguments") else words(failed)
     if not said and mismatch.code in ("layer-arguments", "attention-heads"):
         said = _constructor_message(places, mismatch, message)
     elif not said:

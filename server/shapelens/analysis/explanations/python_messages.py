@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 
 from shapelens.analysis.places import Places
@@ -35,7 +34,9 @@ def python_words(places: Places, mismatch: Mismatch) -> str:
     if mismatch.exception == "TypeError":
         return _of_call(message)
     if mismatch.exception == "AttributeError":
-        return _of_attribute(places, mismatch)
+        return _of_attribute(mismatch)
+    if mismatch.meant:
+        return f"{mismatch.exception}: {mismatch.message}{_instead(mismatch)}"
     if mismatch.exception == "EinopsError":
         return _of_pattern(message)
     return _of_unpacking(places, mismatch) if mismatch.exception == "ValueError" else ""
@@ -76,23 +77,20 @@ def _function(found: re.Match[str]) -> str:
     return f"{found['name']}() of {found['owner']}" if found["owner"] else f"{found['name']}()"
 
 
-def _of_attribute(places: Places, mismatch: Mismatch) -> str:
+def _instead(mismatch: Mismatch) -> str:
+    return f"; did you mean `{mismatch.meant}`?" if mismatch.meant else ""
+
+
+def _of_attribute(mismatch: Mismatch) -> str:
     if WITHOUT_SUPER.search(mismatch.message):
         return f"{mismatch.message}, which has to come first"
     if TOO_EARLY.match(mismatch.message):
         return f"{mismatch.message}: super().__init__() has to come first"
     found = _ATTRIBUTE.match(mismatch.message)
     if not found:
-        return ""
-    known = {
-        seen.name.partition(".")[2]
-        for seen in places.trace.observations
-        if seen.name.startswith("self.") and seen.function.split(".")[0] == found["owner"]
-    }
-    known |= {layer.path.rpartition(".")[2] for layer in places.trace.layers if layer.path}
-    meant = difflib.get_close_matches(found["which"], sorted(known - {found["which"]}), 1, 0.7)
+        return f"AttributeError: {mismatch.message}{_instead(mismatch)}" if mismatch.meant else ""
     which = _MANGLED.sub("", found["which"]) if found["owner"] == "super" else found["which"]
-    return f"{found['owner']} has no attribute `{which}`" + (f"; did you mean `{meant[0]}`?" if meant else "")
+    return f"{found['owner']} has no attribute `{which}`" + _instead(mismatch)
 
 
 def _of_unpacking(places: Places, mismatch: Mismatch) -> str:

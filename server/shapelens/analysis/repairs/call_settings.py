@@ -1,8 +1,9 @@
-"""Fixes that change how something is set up or called, where no size is at fault: the last batch dropped, `eval()`, another loss."""
+"""Fixes that change how something is set up or called, where no size is at fault: `drop_last`, `eval()`, another loss, another name."""
 
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -27,6 +28,8 @@ def call_setting_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
     place = places.here(mismatch)
     if place is None:
         return
+    if mismatch.meant:
+        yield from _meant_name(place, mismatch)
     if mismatch.remainder:
         yield from _without_last_batch(place, Likelihood.LAYOUT if mismatch.code == "norm-single-value" else Likelihood.LIKE_ANOTHER)
     elif mismatch.code == "norm-single-value":
@@ -37,6 +40,18 @@ def call_setting_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
         yield from _weight_of_loss(place)
     yield from _norm_of_rank(places, mismatch)
     yield from _loss_of_classes(place, mismatch)
+
+
+def _meant_name(place: Place, mismatch: Mismatch) -> Iterator[Fix]:
+    """The name that is missing at a place, as the one that was meant."""
+    lines, text = place.module.lines, place.module.lines.text_of(place.span)
+    quoted = [each.rpartition(".")[2] for each in re.findall(r"'([\w.]+)'", mismatch.message)]
+    wrong = next(iter(difflib.get_close_matches(mismatch.meant, quoted, 1, 0.5)), mismatch.meant)
+    found = [each.start() for each in re.finditer(rf"\b{re.escape(wrong)}\b", text)]
+    if found and wrong != mismatch.meant:
+        start = lines.offset(place.span.start) + found[-1]
+        span = Span.of(lines.position(start), lines.position(start + len(wrong)))
+        yield Fix(f"Change to {mismatch.meant}", [TextEdit(span, mismatch.meant)], place.file, Likelihood.PART)
 
 
 def _called(place: Place, *names: str) -> Iterator[tuple[ast.Call, Span]]:

@@ -313,4 +313,4 @@ def _tensors(value: Value) -> Iterator[Value]:
 
 
 def _is_of_code(program: Trace, seen: Mismatch) -> bool:
-    return not rests_on_guess(program, seen) and seen.code not in _OF_THE_WORLD
+    return not rests_on_guess(program, seen) and (seen.sure or seen.code not in _OF_THE_WORLD)

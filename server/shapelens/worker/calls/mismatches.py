@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import difflib
 import re
+import sys
 from traceback import walk_tb
 from types import FunctionType
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 
 from ...protocol import FileSpan, Mismatch, Origin, Trace
 from ..meta.mode import FailedTorchCall, MetaMode, needs_data
-from ..sandbox.exceptions import message_of, traceback_of
+from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace import gradient_paths, provenance
 from ..trace.frames import Frames
 from ..trace.recorder import Recorder
@@ -143,6 +146,7 @@ def mismatch_of(
     if cause is not None and (code in ("exception", "shape") or of_stand_in):
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
+    found.meant = meant_name(error)
     layer, given = _layer_in(error)
     if layer is not None:
         found.layer = layer.__dict__.get(LAYER)
@@ -154,9 +158,34 @@ def mismatch_of(
     arguments = failure.arguments if failure is not None else given or tensors_of(traceback_of(error), frames.is_user_frame)
     for tensor, dim in _indivisible(message, arguments) if failure is None else ():
         found.origins += provenance.trace_back(tensor, dim, calls.recorder)
-    found.suspects = suspects_of(arguments, calls.recorder, found.layer)
+    if not isinstance(error, (AttributeError, NameError)):  # What is missing there is a name.
+        found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
+
+
+def meant_name(error: BaseException) -> str:
+    """The attribute, or the name in scope, that is most like the one that an exception says is missing; "" where none is like it."""
+    name, place = getattr(error, "name", None), raised_at(error)  # Since Python 3.10.
+    if not isinstance(name, str):
+        return ""
+    if isinstance(error, AttributeError):
+        return alike(name, dir(getattr(error, "obj", None)))
+    if isinstance(error, NameError) and place is not None:
+        return alike(name, {*place.tb_frame.f_locals, *place.tb_frame.f_globals, *dir(builtins)})
+    said = NOT_IMPORTED.search(message_of(error)) if isinstance(error, ImportError) else None
+    name, owner = said.groups() if said is not None else name.rpartition(".")[::-2]
+    module = sys.modules.get(owner)
+    return alike(name, dir(module)) if isinstance(error, ImportError) and module is not None else ""
+
+
+NOT_IMPORTED = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
+
+
+def alike(name: str, known: Iterable[str]) -> str:
+    """The name among those that are known which is most like another one, as public as that; "" where none is like it."""
+    public = (each for each in known if each.startswith("_") == name.startswith("_") and each.endswith("_") == name.endswith("_"))
+    return next(iter(difflib.get_close_matches(name, sorted(public), 1, 0.75)), "")
 
 
 def _find_origins(found: Mismatch, failure: FailedTorchCall, trail: List[FileSpan], recorder: Recorder) -> None:

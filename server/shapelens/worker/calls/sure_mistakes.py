@@ -29,6 +29,7 @@ from ..trace.value_summary import OF_EXAMPLE, STAND_IN
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls
+from .mismatches import NOT_IMPORTED, meant_name
 from .uninitialised_modules import is_assigned_too_early
 
 _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
@@ -36,6 +37,7 @@ _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of 
 _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
 # What gives a notebook names that no cell binds.
+_OF_IPYTHON = ("get_ipython", "display", "In", "Out")  # names that it gives the text that it runs, beside those of the last outputs
 _OTHERS_NAMES = (b"%run", b"%load", b"%pylab", b"%store", b"%R ")
 # Modules whose names all code can rely on.
 _COMPLETE = ("torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.linalg", "torch.fft", "torch.optim")
@@ -53,6 +55,8 @@ def is_sure(error: BaseException) -> bool:
         return _is_unfit(error)
     if type(error) is ValueError:
         return _unpacks_other_count(error)
+    if isinstance(error, ImportError):
+        return _is_lacked_by_file(error)
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
     if is_assigned_too_early(error):
         return True
@@ -61,12 +65,14 @@ def is_sure(error: BaseException) -> bool:
     if type(owner) is super:  # Only a class of the same name has such an attribute: `super().__in`.
         return name.startswith("_%s__" % getattr(getattr(owner, "__thisclass__", None), "__name__", "").lstrip("_"))
     if unfit_calls.is_made(owner):
-        return _is_attribute_of_no_tensor(error, name)
+        return _is_attribute_of_nothing(error, name)
     if isinstance(owner, ModuleType):
         return owner.__name__ in _COMPLETE or _is_lacked_by_neighbour(owner, name, error)
     of_class = inspect.getattr_static(type(owner), name, None)
     if isinstance(owner, torch.nn.Module) and isinstance(of_class, property):  # torch says that it is missing where something in it is.
         return _is_sure_of_property(of_class, owner)
+    if isinstance(owner, (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)):
+        return type(owner).__module__.startswith("torch.") and _is_attribute_of_nothing(error, name)
     return isinstance(owner, torch.nn.Module) and not _is_given(owner, error) and _is_set_nowhere(type(owner), name)
 
 
@@ -176,10 +182,10 @@ def name_of_called_tensor(error: BaseException) -> str:
 def _is_bound_nowhere(error: BaseException) -> bool:
     """Whether no statement of a file binds a name at module level, and no function does so by `global`."""
     place, name = raised_at(error), getattr(error, "name", None)
-    if place is None or KEPT not in place.tb_frame.f_globals or _runs_others(place.tb_frame.f_code.co_filename):
+    if place is None or KEPT not in place.tb_frame.f_globals or not isinstance(name, str) or name in _OF_IPYTHON:
         return False
     tree = tree_of(place.tb_frame)
-    return tree is not None and isinstance(name, str) and _binds_not(tree, name)
+    return tree is not None and not _is_given_by_notebook(place.tb_frame.f_code.co_filename, name) and _binds_not(tree, name)
 
 
 def _binds_not(tree: ast.Module, name: str) -> bool:
@@ -212,15 +218,27 @@ def _is_lacked_by_neighbour(module: ModuleType, name: str, error: BaseException)
     return _binds_not(tree, name) and "__getattr__" not in texts[0] and not re.search(r"\.%s\s*=(?!=)" % re.escape(name), texts[1])
 
 
-def _runs_others(file: str) -> bool:
-    """Whether a notebook, as it was saved, gets names from elsewhere."""
+def _is_lacked_by_file(error: ImportError) -> bool:
+    """Whether a file of the project lacks a name that another one in its folder imports, or torch one that is like one of its own."""
+    said = NOT_IMPORTED.search(message_of(error))
+    module = sys.modules.get(said["module"] if said is not None else (error.name or "").rpartition(".")[0])
+    if module is None:
+        return False
+    if said is not None and KEPT in vars(module):
+        return _is_lacked_by_neighbour(module, said["name"], error)
+    return module.__name__.partition(".")[0] == "torch" and bool(meant_name(error))
+
+
+def _is_given_by_notebook(file: str, name: str) -> bool:
+    """Whether a notebook, as it was saved, may get a name from elsewhere, by a magic (`%%bash --out NAME`), or as that of an output."""
     if not file.endswith(SUFFIX):
         return False
     try:
         text = read_regular(file)
     except OSError:
         return False
-    return any(magic in text for magic in _OTHERS_NAMES)
+    of_magic = rb"%%?\w[^\n\"]*\b%s\b" % re.escape(name).encode()
+    return name.startswith("_") or any(magic in text for magic in _OTHERS_NAMES) or re.search(of_magic, text) is not None
 
 
 def _is_assigned_later(error: BaseException) -> bool:
@@ -251,7 +269,7 @@ def _is_unfit(error: BaseException) -> bool:
     return unfit_calls.says_so(message) and unfit_calls.has_unfit_call(tree, *place)
 
 
-def _is_attribute_of_no_tensor(error: BaseException, name: str) -> bool:
+def _is_attribute_of_nothing(error: BaseException, name: str) -> bool:
     """Whether an exception left the user's code in a file that gives nothing an attribute of that name."""
     place = _last_place(error)
     text = "".join(linecache.getlines(place[0].f_code.co_filename)) if place is not None else "setattr"

@@ -8,13 +8,15 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import re
 import sys
 from types import FrameType
 from typing import Any, Dict, Iterator, List, Optional
 
 from ...protocol import FileSpan, Mismatch, Note, Run, Trace
-from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, one_line
+from ..calls.mismatches import OF_THE_WORLD, is_set_elsewhere, may_follow, meant_name, one_line
 from ..calls.module_calls import watching
+from ..calls.sure_mistakes import is_sure
 from ..loading.compile_cache import PREPARED
 from ..loading.definitions import KEPT, LeftOutError, left_out
 from ..loading.importer import UserFinder, executed_once, load
@@ -119,6 +121,9 @@ class RunContext:
             raise error  # Whoever imports this file is prepared for that.
         if isinstance(error, TooLong):
             self.trace.notes.append(Note("unavailable", "this takes too long while the file is loaded: what it gives is unknown", span))
+        elif isinstance(error, ImportError) and isinstance(node, (ast.Import, ast.ImportFrom)) and is_sure(error):
+            message, kind = _FILE.sub("", one_line(error)), type(error).__name__
+            self.trace.mismatches.append(Mismatch("definition", message, kind, span, [span], -1, meant=meant_name(error), sure=True))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
         elif stand_ins.cause_of(error) is not None:
@@ -136,6 +141,9 @@ class RunContext:
             message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
             kind = {ProcessEnded: "SystemExit", LeftOutError: ""}.get(type(error), type(error).__name__)
             self.trace.mismatches.append(Mismatch("definition", message or kind, kind, trail[-1], trail, -1))
+
+
+_FILE = re.compile(r" \(\S+\)\Z")  # of a module, at the end of what Python says of a name that it lacks
 
 
 def refused_at(error: BaseException, file: str) -> Optional[FileSpan]:

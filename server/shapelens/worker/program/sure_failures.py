@@ -7,12 +7,13 @@ from typing import Callable, List, Mapping, Optional, Sequence
 
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ..calls.exception_handlers import was_awaited
-from ..calls.mismatches import mismatch_of, one_line
+from ..calls.mismatches import alike, mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
 from ..calls.module_calls import Mistake, mistake_of
 from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from ..evaluation.example_runner import ExampleRunner
+from .plain_values import dict_without, is_of_plain_values
 from .program import Program
 
 Spans = Sequence[Optional[FileSpan]]  # where layers were constructed
@@ -50,7 +51,9 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
         code = "tensor-called" if name else _code_of(error)
         if code:
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
-            mismatch.code, mismatch.message, mismatch.argument = code, one_line(error), name
+            mismatch.code, mismatch.message, mismatch.argument, mismatch.sure = code, one_line(error), name, True
+            if code == "exception":  # No tensor's shape is at fault.
+                mismatch.suspects, mismatch.meant = [], mismatch.meant or alike(str(error.args[0]), dict_without(error))
             held, sizes = cannot_be_collated(error), not_divided(error)
             if held:
                 mismatch.message = "default_collate takes a tensor, and gets %s from the data set" % held
@@ -79,5 +82,8 @@ def _code_of(error: BaseException) -> str:
         return "shape"
     if not_divided(error) is not None and not was_awaited(error):
         return "layer-arguments"
-    code = code_of_sure(error)
-    return code if code in ("call-arguments", "layer-input") and is_sure(error) else ""
+    if isinstance(error, ImportError):
+        return ""  # It is told where the definitions are loaded.
+    if is_of_plain_values(error):
+        return "exception"
+    return code_of_sure(error) if is_sure(error) else ""

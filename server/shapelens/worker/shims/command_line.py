@@ -111,7 +111,9 @@ def _fill(parser: Any, namespace: Any) -> None:
                 _fill(action.choices[name], namespace)
         elif action.dest is not argparse.SUPPRESS and action.default is not argparse.SUPPRESS:
             value = action.default
-            if value is None and action.required:
+            if action.nargs == argparse.REMAINDER and not action.option_strings:
+                value = []  # Nothing is left over.
+            elif value is None and action.required:
                 value = _plausible(action)
                 if isinstance(action.nargs, int) or action.nargs in ("+", "*"):
                     value = [value] * (action.nargs if isinstance(action.nargs, int) else 1)

@@ -10,6 +10,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 
 import torch
 
+from ..loading.definitions import KEPT
 from ..sandbox.monkeypatches import REPLACED
 from ..unknown import settings_objects as settings_objects
 from . import box_operators, checkpoints, command_line, compilers, distributed, flex_attention, processes
@@ -133,12 +134,16 @@ def replaced(replacements: List[Replacement]) -> Iterator[None]:
         finally:
             put_back(held)
 
-    finder = _After(lambda module: replace(IN_MODULE[module.__name__](module)), untouched)
+    def replace_in(module: ModuleType, in_module: Callable[[ModuleType], List[Replacement]]) -> None:
+        if KEPT not in vars(module):  # A file of the project may have the name of a package: `datasets.py`.
+            replace(in_module(module))
+
+    finder = _After(lambda module: replace_in(module, IN_MODULE[module.__name__]), untouched)
     replace(replacements)
     for name, in_module in IN_MODULE.items():
         module = sys.modules.get(name)
         if isinstance(module, ModuleType) and type(module).__name__ != "StandInModule":
-            replace(in_module(module))
+            replace_in(module, in_module)
     sys.meta_path.insert(0, finder)
     try:
         yield
