@@ -351,7 +351,9 @@ def _cause(mismatch: Mismatch) -> object:
     """What tells the causes of mismatches at several places apart; None where that is the place itself."""
     if mismatch.of_parameter and mismatch.inside:  # A module that is as wide as something else: each of its parameters is.
         return mismatch.code, mismatch.example, mismatch.inside[0], str([origin.result for origin in mismatch.origins[:1]])
-    if mismatch.code in ("exception", "matmul"):  # A name is missing at its place; each product has sizes of its own.
+    if mismatch.exception == "NameError":  # A name that is bound nowhere is missing wherever it is read.
+        return mismatch.code, mismatch.message
+    if mismatch.code in ("exception", "matmul"):  # An exception is of its place; each product has sizes of its own.
         return None
     nearest = mismatch.suspects[0] if mismatch.suspects else None
     if nearest is None or nearest.span is None or nearest.layer is not None or nearest.shape == nearest.result:

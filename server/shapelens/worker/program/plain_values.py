@@ -17,15 +17,19 @@ from ..calls.exception_handlers import was_awaited
 from ..calls.sure_mistakes import end_of, tree_of
 from ..loading.definitions import KEPT
 from ..sandbox.exceptions import is_raise, message_of, raised_at
+from .flow import Flow
 
 # What Python says of operands, with their types as groups.
 _OF_OPERANDS = re.compile(
     r"unsupported operand type\(s\) for \S+(?: or pow\(\))?: '(?P<left>[\w.]+)' and '(?P<right>[\w.]+)'"
-    r"|can only concatenate (?P<whole>\w+) \(not \"(?P<part>[\w.]+)\"\) to \w+"
+    r"|can only concatenate (?P<whole>[\w.]+) \(not \"?(?P<part>[\w.]+)\"?\) to "
     r"|'(?P<value>[\w.]+)' object (?:is not (?:subscriptable|iterable|callable)|does not support item (?:assignment|deletion))"
     r"|(?:list|tuple) indices must be integers or slices, not (?P<index>[\w.]+)"
     r"|cannot unpack non-iterable (?P<unpacked>[\w.]+) object"
     r"|bad operand type for unary \S+: '(?P<operand>[\w.]+)'"
+    r"|can't multiply sequence by non-int of type '(?P<factor>[\w.]+)'"
+    r"|object of type '(?P<sized>[\w.]+)' has no len\(\)"
+    r"|'\S+' not supported between instances of '(?P<one>[\w.]+)' and '(?P<other>[\w.]+)'"
 )
 _PLAIN = (
     "int", "float", "complex", "bool", "str", "bytes", "list", "tuple", "dict", "set", "Tensor", "torch.Size", "torch.dtype", "function",
@@ -42,12 +46,17 @@ def is_of_plain_values(error: BaseException) -> bool:
     if type(error) is TypeError and message_of(error) in _OF_SCALARS:
         return True
     frame = place.tb_frame
+    if frame.f_globals.get("__name__") == Flow.__module__:  # It asks what a loop goes through for its turns.
+        return type(error) is TypeError and _are_plain(error)
     if KEPT not in frame.f_globals or is_raise(frame.f_code.co_filename, place.tb_lineno):
         return False
-    if type(error) is TypeError:
-        said = _OF_OPERANDS.match(message_of(error))
-        return said is not None and all(each in _PLAIN for each in said.groups() if each is not None)
-    return bool(dict_without(error))
+    return _are_plain(error) if type(error) is TypeError else bool(dict_without(error))
+
+
+def _are_plain(error: BaseException) -> bool:
+    """Whether Python refuses operands all whose types are plain."""
+    said = _OF_OPERANDS.match(message_of(error))
+    return said is not None and all(each in _PLAIN for each in said.groups() if each is not None)
 
 
 def dict_without(error: BaseException) -> Dict[str, Any]:

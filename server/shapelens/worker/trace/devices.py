@@ -133,6 +133,8 @@ def standing_for(accelerator: str) -> str:
 
 def device_of(make: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.device(…)` in user code."""
+    if args and type(args[0]) is int:  # An accelerator by its number, which torch takes where there is one.
+        args = ("cuda:%d" % max(args[0], 0), *args[1:])
     made = make(*args, **kwargs)
     label = names.label(args[0]) if args else None
     return names.device_for(label) if label is not None and made == torch.device("cpu") else made

@@ -111,7 +111,7 @@ def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[s
     if any(demand.kind == "larger" for demand in wanted):
         yield from ({name: side} for side in OF_CLASSIFIERS for name in inputs if _role(name) == "P" and free[name] < side)
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
-            yield from ({name: free[name] * factor} for factor in (2, 4, 8) if free[name] >= 8)
+            yield from ({name: free[name] * factor} for factor in (2, 4, 8, 16) if free[name] >= 8)
     for demand in equal[:2]:
         yield from _with_inputs(demand, free, guessed, inputs)
     for demand in equal[:2]:
