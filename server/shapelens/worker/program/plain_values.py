@@ -80,15 +80,16 @@ def _dicts_asked(tree: ast.Module, frame: FrameType, line: int, key: str) -> Ite
         if isinstance(node, ast.stmt) and node.lineno <= line <= end_of(node) and not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             for part in ast.walk(node):
                 if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Constant) and part.slice.value == key:
-                    value = _held(part.value, frame)
+                    value = held_by(part.value, frame)
                     if type(value) is dict:
                         yield value
 
 
-def _held(node: ast.expr, frame: FrameType) -> Any:
+def held_by(node: ast.expr, frame: FrameType) -> Any:
+    """What a name, or an attribute of one, holds in a frame; None where that is not known."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
-    owner: Optional[Any] = _held(node.value, frame) if isinstance(node, ast.Attribute) else None
+    owner: Optional[Any] = held_by(node.value, frame) if isinstance(node, ast.Attribute) else None
     return getattr(owner, "__dict__", {}).get(node.attr) if isinstance(node, ast.Attribute) else None
 
 
