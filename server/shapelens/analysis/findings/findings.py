@@ -41,7 +41,7 @@ from shapelens.analysis.findings.disagreements import (
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.findings.real_runs import real_runs
 from shapelens.analysis.places import OtherModules, Place, Places
-from shapelens.analysis.repairs.call_settings import call_setting_fixes
+from shapelens.analysis.repairs.call_settings import WITHOUT_RETURN, call_setting_fixes
 from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
 from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.divisors import divisor_fixes
@@ -351,7 +351,7 @@ def _cause(mismatch: Mismatch) -> object:
     """What tells the causes of mismatches at several places apart; None where that is the place itself."""
     if mismatch.of_parameter and mismatch.inside:  # A module that is as wide as something else: each of its parameters is.
         return mismatch.code, mismatch.example, mismatch.inside[0], str([origin.result for origin in mismatch.origins[:1]])
-    if mismatch.exception == "NameError":  # A name that is bound nowhere is missing wherever it is read.
+    if mismatch.exception == "NameError" or WITHOUT_RETURN.search(mismatch.message):  # What is missing is so wherever it is asked for.
         return mismatch.code, mismatch.message
     if mismatch.code in ("exception", "matmul"):  # An exception is of its place; each product has sizes of its own.
         return None

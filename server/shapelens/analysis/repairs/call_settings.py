@@ -20,6 +20,7 @@ from shapelens.source.positions import Span
 _OF_RANK = re.compile(r"expected [2-5]D(?: or [2-5]D)? input \(got ([2-5])D input\)")
 _NORM = re.compile(r"(?:BatchNorm|InstanceNorm|SyncBatchNorm)(\d)d")
 _DIMS = {2: 1, 3: 1, 4: 2, 5: 3}  # of the normalisation for an input of a rank
+WITHOUT_RETURN = re.compile(r"(\w+)\(\) has no return\Z")
 _OF_NUMBERS = {"mse_loss": "MSELoss", "l1_loss": "L1Loss", "smooth_l1_loss": "SmoothL1Loss", "huber_loss": "HuberLoss"}
 
 
@@ -30,6 +31,8 @@ def call_setting_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
         return
     if mismatch.meant:
         yield from _meant_name(place, mismatch)
+    if without := WITHOUT_RETURN.search(mismatch.message):
+        yield from _returning(place, without[1])
     if mismatch.remainder:
         yield from _without_last_batch(place, Likelihood.LAYOUT if mismatch.code == "norm-single-value" else Likelihood.LIKE_ANOTHER)
     elif mismatch.code == "norm-single-value":
@@ -52,6 +55,18 @@ def _meant_name(place: Place, mismatch: Mismatch) -> Iterator[Fix]:
         start = lines.offset(place.span.start) + found[-1]
         span = Span.of(lines.position(start), lines.position(start + len(wrong)))
         yield Fix(f"Change to {mismatch.meant}", [TextEdit(span, mismatch.meant)], place.file, Likelihood.PART)
+
+
+def _returning(place: Place, name: str) -> Iterator[Fix]:
+    """A function without `return` that gives the name that its last statement binds."""
+    for node in ast.walk(tree_of(place)):
+        last = node.body[-1] if isinstance(node, ast.FunctionDef) and node.name == name else None
+        target = last.targets[0] if isinstance(last, ast.Assign) else last.target if isinstance(last, ast.AugAssign) else None
+        if last is None or not isinstance(target, ast.Name) or any(isinstance(each, ast.Return) for each in ast.walk(node)):
+            continue
+        end, indentation = node_span(place, last).end, " " * last.col_offset
+        text = f"return {target.id}"
+        yield Fix(f"Add {text}", [TextEdit(Span.of(end, end), f"\n{indentation}{text}")], place.file, Likelihood.LAYOUT)
 
 
 def _called(place: Place, *names: str) -> Iterator[tuple[ast.Call, Span]]:

@@ -185,7 +185,7 @@ NOT_IMPORTED = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>
 def alike(name: str, known: Iterable[str]) -> str:
     """The name among those that are known which is most like another one, as public as that; "" where none is like it."""
     public = (each for each in known if each.startswith("_") == name.startswith("_") and each.endswith("_") == name.endswith("_"))
-    return next(iter(difflib.get_close_matches(name, sorted(public), 1, 0.75)), "")
+    return next(iter(difflib.get_close_matches(name, sorted(public), 1, 0.78)), "")
 
 
 def _find_origins(found: Mismatch, failure: FailedTorchCall, trail: List[FileSpan], recorder: Recorder) -> None:

@@ -78,13 +78,13 @@ def is_sure(error: BaseException) -> bool:
 
 def _is_given(owner: torch.nn.Module, error: BaseException) -> bool:
     """Whether an example gave a module to the code that asks it for something: another one may have that."""
-    place = _last_place(error) if OF_EXAMPLE in owner.__dict__ else None
+    place = last_place(error) if OF_EXAMPLE in owner.__dict__ else None
     return place is not None and all(place[0].f_locals.get(name) is not owner for name in place[0].f_code.co_varnames[:1])
 
 
 def unpacks_known_tensor(error: BaseException) -> bool:
     """Whether a statement takes a tensor of known size apart into another number of names: `row, column = edges` of one row."""
-    place = _last_place(error) if type(error) is ValueError and "values to unpack" in message_of(error) else None
+    place = last_place(error) if type(error) is ValueError and "values to unpack" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
         return False
@@ -101,7 +101,7 @@ def unpacks_known_tensor(error: BaseException) -> bool:
 
 def _unpacks_other_count(error: BaseException) -> bool:
     """Whether a statement takes the parts of a tensor apart into another number of names than it asks for: `a, b = x.chunk(3)`."""
-    place = _last_place(error) if "values to unpack" in message_of(error) else None
+    place = last_place(error) if "values to unpack" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
         return False
@@ -128,13 +128,13 @@ def code_of_sure(error: BaseException) -> str:
 
 def tuple_of_layer(error: BaseException) -> Any:
     """What a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
-    place = _last_place(error) if _speaks_of_tuple(error) else None
+    place = last_place(error) if _speaks_of_tuple(error) else None
     return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
 
 
 def not_divided(error: BaseException) -> Optional[Tuple[int, int]]:
     """The numbers of which a constructor demands that the second one divides the first, `assert width % heads == 0`, where it does not."""
-    place = _last_place(error) if isinstance(error, (AssertionError, ValueError)) else None
+    place = last_place(error) if isinstance(error, (AssertionError, ValueError)) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None or place[0].f_code.co_name != "__init__":
         return None
@@ -174,7 +174,7 @@ def _speaks_of_tuple(error: BaseException) -> bool:
 
 def name_of_called_tensor(error: BaseException) -> str:
     """The name that a statement, which has just failed, has for a function where it holds a tensor; "" where that is not what is wrong."""
-    place = _last_place(error) if type(error) is TypeError else None
+    place = last_place(error) if type(error) is TypeError else None
     tree = tree_of(place[0]) if place is not None else None
     return "" if place is None or tree is None else misused_layers.called_tensor(error, tree, *place)
 
@@ -258,7 +258,7 @@ def _is_assigned_later(error: BaseException) -> bool:
 
 def _is_unfit(error: BaseException) -> bool:
     """Whether the arguments of a call do not fit where an exception left the user's code; what is called may have raised it itself."""
-    place = _last_place(error)
+    place = last_place(error)
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
         return False
@@ -271,12 +271,12 @@ def _is_unfit(error: BaseException) -> bool:
 
 def _is_attribute_of_nothing(error: BaseException, name: str) -> bool:
     """Whether an exception left the user's code in a file that gives nothing an attribute of that name."""
-    place = _last_place(error)
+    place = last_place(error)
     text = "".join(linecache.getlines(place[0].f_code.co_filename)) if place is not None else "setattr"
     return re.search(r"\.%s\s*=(?!=)|\bsetattr\b" % re.escape(name), text) is None
 
 
-def _last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
+def last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
     """The innermost frame of the user's that an exception left, and the line that it was at."""
     places = [(frame, line) for frame, line in walk_tb(traceback_of(error)) if KEPT in frame.f_globals]
     return places[-1] if places else None

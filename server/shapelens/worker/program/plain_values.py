@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import linecache
+import operator
 import re
 import sys
 from types import FrameType
 from typing import Any, Dict, Iterator, Optional, Tuple
+
+import torch
 
 from ..calls.exception_handlers import was_awaited
 from ..calls.sure_mistakes import end_of, tree_of
@@ -45,18 +48,42 @@ def is_of_plain_values(error: BaseException) -> bool:
         return False
     if type(error) is TypeError and message_of(error) in _OF_SCALARS:
         return True
+    if type(error) is AttributeError:
+        return _is_attribute_of_no_line(getattr(error, "obj", None), getattr(error, "name", None))
     frame = place.tb_frame
-    if frame.f_globals.get("__name__") == Flow.__module__:  # It asks what a loop goes through for its turns.
+    if frame.f_globals.get("__name__") in (Flow.__module__, "torch.optim.optimizer"):  # They ask what they go through for its items.
         return type(error) is TypeError and _are_plain(error)
     if KEPT not in frame.f_globals or is_raise(frame.f_code.co_filename, place.tb_lineno):
         return False
     return _are_plain(error) if type(error) is TypeError else bool(dict_without(error))
 
 
+def _is_attribute_of_no_line(owner: Any, name: Any) -> bool:
+    """Whether an object of the project's, a data set say, is asked for an attribute that no line of the project sets."""
+    bases = type(owner).__mro__
+    if isinstance(owner, torch.nn.Module) or not isinstance(name, str) or any("__getattr__" in vars(base) for base in bases):
+        return False
+    of_project = [any(KEPT in getattr(each, "__globals__", ()) for each in vars(base).values()) for base in bases]
+    known = [base.__module__.partition(".")[0] in ("builtins", "typing", "abc", "torch") for base in bases]
+    if not of_project[0] or not all(map(operator.or_, of_project, known)):
+        return False
+    set_by = re.compile(r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)|[\"']%s[\"']|\b(?:setattr|__dict__|vars|__slots__)\b" % (name, name))
+    return not any(set_by.search("".join(linecache.getlines(file))) for file in _files())
+
+
 def _are_plain(error: BaseException) -> bool:
     """Whether Python refuses operands all whose types are plain."""
     said = _OF_OPERANDS.match(message_of(error))
-    return said is not None and all(each in _PLAIN for each in said.groups() if each is not None)
+    return said is not None and all(each in _PLAIN or _is_model(each) for each in said.groups() if each is not None)
+
+
+def _is_model(name: str) -> bool:
+    """Whether a name is that of a model's class that cannot be gone through."""
+    loaded = (vars(module).get(name) for module in list(sys.modules.values()) if KEPT in getattr(module, "__dict__", {}))
+    return any(
+        isinstance(each, type) and issubclass(each, torch.nn.Module) and not hasattr(each, "__iter__") and not hasattr(each, "__getitem__")
+        for each in loaded
+    )
 
 
 def dict_without(error: BaseException) -> Dict[str, Any]:

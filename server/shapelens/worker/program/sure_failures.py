@@ -15,7 +15,7 @@ from ..evaluation.evaluation import Evaluation
 from ..evaluation.example_runner import ExampleRunner
 from .plain_values import dict_without, is_of_plain_values
 from .program import Program
-from .unpacked_results import unpacked_otherwise
+from .results import nothing_returned, unpacked_otherwise
 
 Spans = Sequence[Optional[FileSpan]]  # where layers were constructed
 
@@ -49,14 +49,14 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
     found: List[Mismatch] = []
     for _, error in program.failures:
         name = program.tensors_called.get(id(error), "")
-        unpacked = unpacked_otherwise(error, evaluation.recorder)
-        code = "tensor-called" if name else _code_of(error) or ("exception" if unpacked else "")
+        said = unpacked_otherwise(error, evaluation.recorder) or nothing_returned(error)
+        code = "tensor-called" if name else _code_of(error) or ("exception" if said else "")
         if code:
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
             mismatch.code, mismatch.message, mismatch.argument, mismatch.sure = code, one_line(error), name, True
             if code == "exception":  # No tensor's shape is at fault.
                 mismatch.suspects, mismatch.meant = [], mismatch.meant or alike(str(error.args[0]), dict_without(error))
-            mismatch.message = unpacked or mismatch.message
+            mismatch.message = said or mismatch.message
             held, sizes = cannot_be_collated(error), not_divided(error)
             if held:
                 mismatch.message = "default_collate takes a tensor, and gets %s from the data set" % held

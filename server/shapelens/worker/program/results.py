@@ -1,6 +1,7 @@
-"""What a program takes apart into another number of names than the code makes of it: `logits, loss = model(x)` of one tensor.
+"""Results of the project's own functions that a program takes for something else: apart into another number of names than there are values,
+`logits, loss = model(x)` of one tensor; or for a tensor where the function returns nothing.
 
-A result counts where a function of the project gave it, and no `return` of that function gives as many values as there are names.
+A number of values counts where no `return` of that function gives as many as there are names.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 
 from ...stated.syntax_trees import dotted
 from ..calls.exception_handlers import was_awaited
-from ..calls.sure_mistakes import end_of, parsed, tree_of
+from ..calls.sure_mistakes import end_of, last_place, parsed, tree_of
 from ..loading.definitions import KEPT
 from ..rewrite.sites import place_of
 from ..sandbox.exceptions import message_of, raised_at
@@ -42,6 +43,41 @@ def unpacked_otherwise(error: BaseException, recorder: Recorder) -> str:
         if isinstance(node, ast.For) and node.lineno == line:
             return _of_batch(node.iter, node.target, frame)
     return ""
+
+
+def nothing_returned(error: BaseException) -> str:
+    """What a statement that failed at None calls, or has called, though it has no `return`, in words; "" where nothing tells so."""
+    place = last_place(error) if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message_of(error) else None
+    tree = tree_of(place[0]) if place is not None else None
+    if place is None or tree is None or was_awaited(error):
+        return ""
+    frame, line = place
+    for node in _statements_at(tree, line):
+        held = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and held_by(each, frame) is None}
+        made = [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)]
+        values: List[ast.AST] = [each.value for each in made if each.lineno < line and each.targets[0].id in held]  # type: ignore[attr-defined]
+        for call in (each for value in (*values, node) for each in ast.walk(value) if isinstance(each, ast.Call)):
+            called = _function_of(held_by(call.func, frame))
+            if called is not None and _gives_nothing(called):
+                return "%s() is None: %s() has no return" % (dotted(call.func), called.__name__)
+    return ""
+
+
+def _statements_at(tree: ast.Module, line: int) -> Iterator[ast.stmt]:
+    """The simple statements that a line belongs to."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)) and node.lineno <= line <= end_of(node):
+            yield node
+
+
+def _gives_nothing(function: FunctionType) -> bool:
+    """Whether a function computes something and returns nothing: one that only raises or passes is to be overridden."""
+    node = _definition(function)
+    if node is None or not any(isinstance(each, (ast.Assign, ast.AugAssign)) for each in node.body):
+        return False
+    return not any(isinstance(each, (ast.Yield, ast.YieldFrom, ast.Raise)) for each in ast.walk(node)) and not any(
+        each.value is not None for each in ast.walk(node) if isinstance(each, ast.Return)
+    )
 
 
 def _names(target: ast.expr) -> int:
@@ -81,17 +117,23 @@ def _function_of(value: Any) -> Optional[FunctionType]:
 
 def _returned(function: FunctionType) -> Sequence[int]:
     """How many values each `return` of a function gives that gives several; -1 for one of which the text does not tell."""
-    return [_count(node.value) for node in _returns(function)]
+    definition = _definition(function)
+    return [_count(node.value) for node in ast.walk(definition) if isinstance(node, ast.Return)] if definition is not None else []
 
 
-def _returns(function: FunctionType) -> Iterator[ast.Return]:
+def _definition(function: FunctionType) -> Optional[ast.FunctionDef]:
+    """The definition of a function in the text of its file; None where it has none there, as a lambda."""
     code = function.__code__
     tree = parsed("".join(linecache.getlines(code.co_filename)))
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            if first <= code.co_firstlineno <= node.lineno:
-                yield from (each for each in ast.walk(node) if isinstance(each, ast.Return))
+        is_named = isinstance(node, ast.FunctionDef) and node.name == code.co_name
+        if isinstance(node, ast.FunctionDef) and is_named and _first_line(node) <= code.co_firstlineno <= node.lineno:
+            return node
+    return None
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
 def _count(value: Optional[ast.expr]) -> int:
