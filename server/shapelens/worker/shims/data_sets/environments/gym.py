@@ -7,7 +7,7 @@ registered here) the spaces are those of its documentation. Several in one (`gym
 from __future__ import annotations
 
 import re
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, List, Optional, Tuple
 
 from ....unknown import unknown_sizes
@@ -17,6 +17,7 @@ from ..absences import say
 from . import vector, wrappers
 from .spaces import documented, observed
 
+MOST_STEPS = 500  # of an episode
 # What the actions of games are called that have all 18 of them; the others have some.
 MEANINGS = (
     *("NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "UPRIGHT", "UPLEFT", "DOWNRIGHT", "DOWNLEFT", "UPFIRE", "RIGHTFIRE", "LEFTFIRE"),
@@ -31,10 +32,10 @@ def replacements(module: ModuleType) -> List[Replacement]:
 
     def made(name: Any, *args: Any, **kwargs: Any) -> Any:
         spaces: Optional[Tuple[Any, Any]] = None
-        spec = None
+        spec: Any = SimpleNamespace(id=str(name), max_episode_steps=MOST_STEPS, reward_threshold=None, kwargs=dict(kwargs))
         try:
             real = make(name, *args, **kwargs)
-            spaces, spec = (real.observation_space, real.action_space), getattr(real, "spec", None)
+            spaces, spec = (real.observation_space, real.action_space), getattr(real, "spec", None) or spec
         except Exception as error:  # Whatever the machine lacks for it.
             if not isinstance(name, str):
                 raise
@@ -66,7 +67,7 @@ def _environment(module: ModuleType, name: str, spaces: Optional[Tuple[Any, Any]
         metadata = {"render_modes": ["rgb_array", "human"], "render_fps": 30, "render.modes": ["rgb_array", "human"]}  # noqa: RUF012
         render_mode = "rgb_array"
         reward_range = (-float("inf"), float("inf"))
-        _max_episode_steps = 500
+        _max_episode_steps = MOST_STEPS
 
         def __init__(self) -> None:
             found = spaces or (absent("the observations of %s" % name, "unavailable"), absent("the actions of %s" % name, "unavailable"))
