@@ -23,8 +23,8 @@ import pathlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from shapelens.batch import Batch
@@ -98,68 +98,148 @@ for line in sys.stdin:
 """
 
 
-def mutations(source: str) -> Iterator[tuple[str, ast.AST, str]]:
-    """The kind of each mistake that can be planted, the expression that it replaces, and its new text."""
-    text = lambda node: ast.get_source_segment(source, node) or ""  # noqa: E731
+Planted = tuple[str, ast.AST, str]  # the kind of a mistake, the expression that it replaces, and its new text
+
+
+class PlaceOfMistake(NamedTuple):
+    """A call in a text, in which mistakes can be planted."""
+
+    source: str
+    node: ast.Call
+
+    @property
+    def name(self) -> str:
+        """The name of the function or method."""
+        return self.node.func.attr if isinstance(self.node.func, ast.Attribute) else getattr(self.node.func, "id", "")
+
+    @property
+    def inner(self) -> ast.expr | None:
+        """What a method is called of; None for a function."""
+        return self.node.func.value if isinstance(self.node.func, ast.Attribute) else None
+
+    @property
+    def is_of_module(self) -> bool:
+        """True if it is a function of a module of torch's."""
+        return self.inner is not None and self.text(self.inner) in ("F", "torch", "nn.functional")
+
+    def text(self, node: ast.AST) -> str:
+        """What is written for an expression."""
+        return ast.get_source_segment(self.source, node) or ""
+
+
+def mutations(source: str) -> Iterator[Planted]:
+    """Each mistake that can be planted."""
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if name in TURNS and isinstance(inner, ast.Call) and _is_method(inner, VIEWS) and not node.keywords and _numbers(node.args):
-            sizes = inner.args[0].elts if len(inner.args) == 1 and isinstance(inner.args[0], (ast.Tuple, ast.List)) else inner.args
-            order = _order(name, _numbers(node.args), len(sizes))
-            if order is not None and not any(isinstance(size, ast.Starred) for size in sizes):
-                new = ", ".join(text(sizes[place]) for place in order)
-                yield "view-split", node, f"{text(inner.func)}({new})"
-        if name in (*VIEWS, "flatten") and inner is not None:
-            turned = inner
-            while isinstance(turned, ast.Call) and _is_method(turned, ("contiguous",)):
-                turned = turned.func.value  # type: ignore[attr-defined]
-            if isinstance(turned, ast.Call) and _is_method(turned, TURNS):
-                start = text(turned.func.value)  # type: ignore[attr-defined]
-                rest = text(node)[text(node).rindex(f".{name}") :].replace(".view(", ".reshape(")
-                yield "view-join", node, f"{start}{rest}"
-        if name in TURNS and inner is not None and not isinstance(inner, ast.Call) and not node.keywords:
-            numbers = _numbers(node.args)
-            rank = len(numbers) if name == "permute" else None
-            if numbers and (rank or (name != "permute" and min(numbers) >= 0)):
-                order = _order(name, numbers, rank or max(numbers) + 1)
-                if order is not None:
-                    base = text(inner)
-                    sizes = ", ".join(f"{base}.size({place})" for place in order)
-                    tail = "" if name == "permute" else f", *{base}.shape[{max(numbers) + 1}:]"
-                    yield "reshape-for-permute", node, f"{base}.reshape({sizes}{tail})"
-        if name == "transpose" and _numbers(node.args) in ([1, 2], [2, 1]) and isinstance(inner, ast.Call):
-            base = text(inner.func.value) if isinstance(inner.func, ast.Attribute) else ""
-            if _is_method(inner, ("flatten",)) and _numbers(inner.args) == [2]:
-                yield "flatten-order", node, f"{base}.reshape({base}.size(0), -1, {base}.size(1))"
-        for keyword in node.keywords:
-            if keyword.arg == "batch_first" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
-                yield "batch-first", keyword.value, "False"
-        if name in ("softmax", "log_softmax", "Softmax"):
-            dim = _dim(node, 0 if name == "Softmax" or (inner is not None and text(inner) not in ("F", "torch", "nn.functional")) else 1)
-            for new in ("0", "1", "-2"):
-                if dim is not None and text(dim) != new:
-                    yield "softmax-dim", dim, new
-        if name in ("mean", "sum", "norm", "normalize", "std", "var", "cumsum", "max", "amax") and inner is not None:
-            dim = _dim(node, 1 if text(inner) in ("F", "torch", "nn.functional") else 0)
-            if dim is not None and (any(k.arg == "keepdim" for k in node.keywords) or name in ("normalize", "cumsum")):
-                for new in ("0", "1", "-2"):
-                    if text(dim) != new:
-                        yield "reduction-dim", dim, new
-        if name == "permute":
-            numbers = _numbers(node.args)
-            if len(numbers) >= 3:
-                for one in range(len(numbers) - 1):
-                    changed = [*numbers]
-                    changed[one], changed[one + 1] = changed[one + 1], changed[one]
-                    yield "permute-order", node, f"{text(node.func)}({', '.join(map(str, changed))})"
-        if name in ("masked_fill", "masked_fill_") and inner is not None:
-            yield "mask-dropped", node, text(inner)
-        for keyword in node.keywords:
-            if keyword.arg == "is_causal" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
-                yield "mask-dropped", keyword.value, "False"
+        if isinstance(node, ast.Call):
+            for kind in KINDS:
+                yield from kind(PlaceOfMistake(source, node))
+
+
+def _view_split(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`x.view(b, c, h).transpose(1, 2)` → `x.view(b, h, c)`"""
+    node, inner = call.node, call.inner
+    if call.name in TURNS and isinstance(inner, ast.Call) and _is_method(inner, VIEWS) and not node.keywords and _numbers(node.args):
+        sizes = inner.args[0].elts if len(inner.args) == 1 and isinstance(inner.args[0], (ast.Tuple, ast.List)) else inner.args
+        order = _order(call.name, _numbers(node.args), len(sizes))
+        if order is not None and not any(isinstance(size, ast.Starred) for size in sizes):
+            new = ", ".join(call.text(sizes[place]) for place in order)
+            yield "view-split", node, f"{call.text(inner.func)}({new})"
+
+
+def _view_join(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`x.transpose(1, 2).reshape(b, -1)` → `x.reshape(b, -1)`"""
+    if call.name in (*VIEWS, "flatten") and call.inner is not None:
+        turned = call.inner
+        while isinstance(turned, ast.Call) and _is_method(turned, ("contiguous",)):
+            turned = turned.func.value  # type: ignore[attr-defined]
+        if isinstance(turned, ast.Call) and _is_method(turned, TURNS):
+            start, whole = call.text(turned.func.value), call.text(call.node)  # type: ignore[attr-defined]
+            yield "view-join", call.node, f"{start}{whole[whole.rindex(f'.{call.name}') :].replace('.view(', '.reshape(')}"
+
+
+def _reshape_for_permute(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`x.permute(0, 2, 1)` → `x.reshape(x.size(0), x.size(2), x.size(1))`"""
+    node, inner, name = call.node, call.inner, call.name
+    if name in TURNS and inner is not None and not isinstance(inner, ast.Call) and not node.keywords:
+        numbers = _numbers(node.args)
+        rank = len(numbers) if name == "permute" else None
+        if numbers and (rank or (name != "permute" and min(numbers) >= 0)):
+            order = _order(name, numbers, rank or max(numbers) + 1)
+            if order is not None:
+                base = call.text(inner)
+                sizes = ", ".join(f"{base}.size({place})" for place in order)
+                tail = "" if name == "permute" else f", *{base}.shape[{max(numbers) + 1}:]"
+                yield "reshape-for-permute", node, f"{base}.reshape({sizes}{tail})"
+
+
+def _flatten_order(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`x.flatten(2).transpose(1, 2)` → `x.reshape(x.size(0), -1, x.size(1))`"""
+    inner = call.inner
+    if call.name == "transpose" and _numbers(call.node.args) in ([1, 2], [2, 1]) and isinstance(inner, ast.Call):
+        base = call.text(inner.func.value) if isinstance(inner.func, ast.Attribute) else ""
+        if _is_method(inner, ("flatten",)) and _numbers(inner.args) == [2]:
+            yield "flatten-order", call.node, f"{base}.reshape({base}.size(0), -1, {base}.size(1))"
+
+
+def _keyword(call: PlaceOfMistake, kind: str, name: str) -> Iterator[Planted]:
+    for keyword in call.node.keywords:
+        if keyword.arg == name and isinstance(keyword.value, ast.Constant) and keyword.value.value is True:
+            yield kind, keyword.value, "False"
+
+
+def _batch_first(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`batch_first=True` → `batch_first=False`"""
+    return _keyword(call, "batch-first", "batch_first")
+
+
+def _softmax_dim(call: PlaceOfMistake) -> Iterator[Planted]:
+    """Another dim of a softmax."""
+    if call.name in ("softmax", "log_softmax", "Softmax"):
+        dim = _dim(call.node, 0 if call.name == "Softmax" or (call.inner is not None and not call.is_of_module) else 1)
+        yield from _other_dims(call, "softmax-dim", dim)
+
+
+def _reduction_dim(call: PlaceOfMistake) -> Iterator[Planted]:
+    """Another dim of a reduction that keeps it."""
+    if call.name in ("mean", "sum", "norm", "normalize", "std", "var", "cumsum", "max", "amax") and call.inner is not None:
+        dim = _dim(call.node, 1 if call.is_of_module else 0)
+        if any(keyword.arg == "keepdim" for keyword in call.node.keywords) or call.name in ("normalize", "cumsum"):
+            yield from _other_dims(call, "reduction-dim", dim)
+
+
+def _other_dims(call: PlaceOfMistake, kind: str, dim: ast.expr | None) -> Iterator[Planted]:
+    for new in ("0", "1", "-2"):
+        if dim is not None and call.text(dim) != new:
+            yield kind, dim, new
+
+
+def _permute_order(call: PlaceOfMistake) -> Iterator[Planted]:
+    """Two neighbouring dims of a permute swapped."""
+    numbers = _numbers(call.node.args) if call.name == "permute" else []
+    for one in range(len(numbers) - 1) if len(numbers) >= 3 else ():
+        changed = [*numbers]
+        changed[one], changed[one + 1] = changed[one + 1], changed[one]
+        yield "permute-order", call.node, f"{call.text(call.node.func)}({', '.join(map(str, changed))})"
+
+
+def _mask_dropped(call: PlaceOfMistake) -> Iterator[Planted]:
+    """`x.masked_fill(mask, 0)` → `x`, `is_causal=True` → `is_causal=False`"""
+    if call.name in ("masked_fill", "masked_fill_") and call.inner is not None:
+        yield "mask-dropped", call.node, call.text(call.inner)
+    yield from _keyword(call, "mask-dropped", "is_causal")
+
+
+KINDS: tuple[Callable[[PlaceOfMistake], Iterator[Planted]], ...] = (
+    _view_split,
+    _view_join,
+    _reshape_for_permute,
+    _flatten_order,
+    _batch_first,
+    _softmax_dim,
+    _reduction_dim,
+    _permute_order,
+    _mask_dropped,
+)
 
 
 def _is_method(node: ast.Call, names: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ MOST_MODULES = 20  # of a folder; a dozen reads best
 MAP = ROOT / "server" / "ARCHITECTURE.md"
 MOST_LINES = 200  # of the map
 MOST_WORDS = 25  # of one of its sentences
+MOST_DECISIONS = 25  # of a function, counted as cyclomatic complexity is
 NAMES_OF_OTHERS = {"ast", "backward", "shapelens"}
 
 
@@ -69,6 +71,53 @@ def test_no_folder_holds_too_many_modules() -> None:
     folders = Counter(path.parent.relative_to(ROOT).as_posix() for path in SERVER.rglob("*.py") if path.name != "__init__.py")
     assert len(folders) > 10
     assert not {folder: count for folder, count in folders.items() if count > MOST_MODULES}
+
+
+def test_no_function_takes_too_many_decisions() -> None:
+    """Ruff's rule (`lint.mccabe`) leaves out what this counts as well: `and`, `or`, comprehensions and conditional expressions."""
+    found = {
+        f"{path.relative_to(SERVER).as_posix()}:{node.lineno} {node.name}": _decisions(node)
+        for path in SERVER.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    assert len(found) > 1000
+    assert not {name: count for name, count in found.items() if count > MOST_DECISIONS}
+
+
+def test_decisions_are_counted() -> None:
+    text = """
+    def f(a, b):
+        if a and b or a:
+            return [x for x in a if x]
+        def g():
+            return 1 if a else 2
+        return g() if b else None
+    """
+    function = ast.parse(textwrap.dedent(text)).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert _decisions(function) == 7
+
+
+def _decisions(function: ast.AST) -> int:
+    """The cyclomatic complexity of a function, without that of functions in it."""
+    count, waiting = 1, list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        if isinstance(node, (ast.If, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.match_case)):
+            count += 1
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            count += 1 + bool(node.orelse)
+        elif isinstance(node, ast.Try):
+            count += bool(node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            count += len(node.values) - 1
+        elif isinstance(node, ast.comprehension):
+            count += 1 + len(node.ifs)
+        waiting += ast.iter_child_nodes(node)
+    return count
 
 
 def test_the_map_names_what_is_there() -> None:

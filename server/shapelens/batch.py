@@ -222,46 +222,25 @@ class Batch:
         fixes: bool,
         brief: bool,
     ) -> Analysed:
-        file = str(path.absolute())
-        settings = self.scope.settings(path.absolute().parent)
-        source = _source(path, text)
-        module, text = source.module, source.module.text
-        choice = choose(module, file, settings, examples)
-        if only is not None and not examples:
-            choice.examples[:] = [example for example in choice.examples if example.target == only]
-        analysed = Analysed(file, module, settings, choice, protocol.Trace(file), source=source.source)
-        analysed.findings = _of_text(file, source.problems, choice)
+        analysed = self._opened(path, text, examples, only)
+        file, module, settings, choice = analysed.path, analysed.module, analysed.settings, analysed.choice
         if module.errors:
             return analysed
-        lacking = [] if examples else [name for name in without_example(module, choice) if only in (None, name, name.rpartition(".")[2])]
-        views: list[protocol.Trace] = []
-        if importers and not examples and not choice.examples:
-            views = await self._seen_from_importers(file, {file: text}, settings)
-        used = {name for view in views for name in classes_used(view)}
-        own = protocol.Trace(file)
-        program = self._seconds if settings.program and not examples and only is None and is_program(module) else 0.0
-        if choice.examples or lacking:
-            later = [name for name in lacking if name.rpartition(".")[2] in used]
-            known = _known_before(before, module, lacking) if before is not None else []
-            wanted = protocol.Search(known, self._importers(file, settings, module), lacking, self._seconds, later) if lacking else None
-            own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
-            if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
-                analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
-        if importers and not examples and choice.examples and not only and not see_all(module, [own]):
-            views = await self._seen_from_importers(file, {file: text}, settings)
+        importers = importers and not examples
+        lacking = _lacking(module, choice, only) if not examples else []
+        program = self._seconds_of_program(analysed) if not examples and only is None else 0.0
+        views = await self._seen_from_importers(file, {file: module.text}, settings) if importers and not choice.examples else []
+        own = await self._with_examples(analysed, lacking, views, before, brief=brief)
+        if importers and choice.examples and not only and not see_all(module, [own]):
+            views = await self._seen_from_importers(file, {file: module.text}, settings)
         models: list[_Importer] = []
         if importers and lacking and not choice.examples and only is None:
             models = await self._models_in_importers(analysed, own, views)
-        used = {name for view in views for name in classes_used(view)}
+        used = _used_in(views)
         found, own = only_found(own, used), without_found(own, used)
         shown = [own, *views]
         if program:
-            followed, finished = await self._run(file, module, [], settings, brief=brief, program=program, known=own.examples)
-            if finished.outcome == "crash":
-                analysed.findings += failure(module, file, finished, settings, given=False)
-            if more := examples_of_program(own, followed):
-                own = shown[0] = await self._with_examples_of_program(analysed, own, more, lacking)
-            shown = with_program(shown, followed)
+            own, shown = await self._with_own_program(analysed, shown, lacking, program, brief=brief)
         if programs and settings.program and may_hold_tensors(module):
             shown = await self._with_importing_programs(analysed, shown, lacking)
             own = shown[0]
@@ -270,6 +249,52 @@ class Batch:
             analysed.hints = hints(module, analysed.trace, settings) if not brief else []
             analysed.findings += await self._found(analysed, own, models if views else None, program=program, fixes=fixes)
         return analysed
+
+    def _opened(self, path: Path, text: str, examples: list[str], only: str | None) -> Analysed:
+        """A text before anything of it runs, with the examples that are given for it and what is wrong with it as it stands."""
+        file = str(path.absolute())
+        settings = self.scope.settings(path.absolute().parent)
+        source = _source(path, text)
+        choice = choose(source.module, file, settings, examples)
+        if only is not None and not examples:
+            choice.examples[:] = [example for example in choice.examples if example.target == only]
+        analysed = Analysed(file, source.module, settings, choice, protocol.Trace(file), source=source.source)
+        analysed.findings = _of_text(file, source.problems, choice)
+        return analysed
+
+    def _seconds_of_program(self, analysed: Analysed) -> float:
+        """How long a file may run as the program that it is; 0 for a file that is none."""
+        return self._seconds if analysed.settings.program and is_program(analysed.module) else 0.0
+
+    async def _with_examples(
+        self, analysed: Analysed, lacking: Sequence[str], views: Sequence[protocol.Trace], before: Analysed | None, *, brief: bool
+    ) -> protocol.Trace:
+        """What a file shows with the examples that are given, and with those that are found for the classes that lack one. That the run
+        failed as a whole is a finding."""
+        file, module, settings, choice = analysed.path, analysed.module, analysed.settings, analysed.choice
+        if not choice.examples and not lacking:
+            return protocol.Trace(file)
+        used = _used_in(views)
+        later = [name for name in lacking if name.rpartition(".")[2] in used]
+        known = _known_before(before, module, lacking) if before is not None else []
+        importing = self._importers(file, settings, module) if lacking else []
+        wanted = protocol.Search(known, importing, list(lacking), self._seconds, later) if lacking else None
+        own, finished = await self._run(file, module, choice.requests, settings, search=wanted, brief=brief)
+        if finished.outcome != "ok" and not any(run.error_kind == finished.outcome for run in own.examples):
+            analysed.findings += failure(module, file, finished, settings, given=bool(choice.examples))
+        return own
+
+    async def _with_own_program(
+        self, analysed: Analysed, shown: list[protocol.Trace], lacking: Sequence[str], seconds: float, *, brief: bool
+    ) -> tuple[protocol.Trace, list[protocol.Trace]]:
+        """What a file's own examples show, as its program calls the classes; then all that is shown of it, by its program too."""
+        file, module, settings, own = analysed.path, analysed.module, analysed.settings, shown[0]
+        followed, finished = await self._run(file, module, [], settings, brief=brief, program=seconds, known=own.examples)
+        if finished.outcome == "crash":
+            analysed.findings += failure(module, file, finished, settings, given=False)
+        if more := examples_of_program(own, followed):
+            own = await self._with_examples_of_program(analysed, own, more, lacking)
+        return own, with_program([own, *shown[1:]], followed)
 
     async def _with_examples_of_program(
         self, analysed: Analysed, own: protocol.Trace, more: Sequence[protocol.ExampleRun], lacking: Sequence[str]
@@ -446,7 +471,7 @@ class Batch:
         """The files that import this one and have a model that is made of those of its classes which nothing shows. What the models see of
         the file is added to `views`."""
         file, settings = analysed.path, analysed.settings
-        parts = parts_to_see(analysed.module, own, {name for view in views for name in classes_used(view)})
+        parts = parts_to_see(analysed.module, own, _used_in(views))
         found: list[_Importer] = []
         importers = self._importing(file, settings, analysed.module) if parts else []
         searched = set[str]()
@@ -529,6 +554,16 @@ class Batch:
         self._complete = self._complete and finished.outcome in LASTING
         self._hurried = self._hurried or finished.hurried
         return newest, finished
+
+
+def _used_in(views: Sequence[protocol.Trace]) -> set[str]:
+    """The classes that importing files are seen to use."""
+    return {name for view in views for name in classes_used(view)}
+
+
+def _lacking(module: Module, choice: Choice, only: str | None) -> list[str]:
+    """The classes that no example is given for, or the one of them that is asked for."""
+    return [name for name in without_example(module, choice) if only in (None, name, name.rpartition(".")[2])]
 
 
 def _known_before(before: Analysed, module: Module, classes: Sequence[str]) -> list[protocol.Known]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from shapelens.examples.statement_names import bound, words
-from shapelens.protocol import Known, Trace
+from shapelens.protocol import ExampleRun, Known, Trace
 from shapelens.source.module import Module
 
 
@@ -37,14 +37,17 @@ def affected(
     links = _Links(old, new)
     wrong = {mismatch.example for mismatch in trace.mismatches}
     expected = {each.target: each.expression for each in known}
-    again = []
-    for number, run in enumerate(trace.examples):
-        found = bool(run.evidence)
-        # An example that nobody gave is looked for again where it failed and the text may now say more, or where its evidence is gone.
+
+    def is_searched_for(number: int, run: ExampleRun) -> bool:
+        """Where nobody gave it: as it failed and the text may now say more, or as its evidence is gone."""
         unsettled = run.error is not None or run.doubtful or number in wrong
-        searched = found and (links.touch(run.target) if unsettled else expected.get(run.target) != run.expression)
-        if run.reached is None or not functions_apart(functions, run.reached) or searched:
-            again.append(number)
+        return bool(run.evidence) and (links.touch(run.target) if unsettled else expected.get(run.target) != run.expression)
+
+    again = [
+        number
+        for number, run in enumerate(trace.examples)
+        if run.reached is None or not functions_apart(functions, run.reached) or is_searched_for(number, run)
+    ]
     targets = {run.target for run in trace.examples}
     called = {layer.class_name for layer in trace.layers if layer.calls}
     untold = [name for name in lacking if name not in targets and name.rpartition(".")[2] not in called]

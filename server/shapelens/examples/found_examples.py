@@ -35,6 +35,15 @@ class _RememberedExample:
     established: bool = False  # it ran when it was what opening the file shows
     guessed: frozenset[object] = frozenset()  # of its mismatches those that rest on a guess, where others are certain
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether the example, or something that it showed, may be wrong."""
+        return self.run.doubtful or bool(self.guessed)
+
+    def is_run_again_by(self, run: ExampleRun) -> bool:
+        """Whether a run is of this example as it was known, so that no other was tried."""
+        return self.run.expression == run.expression and run.tried <= 1 and not run.others
+
 
 @dataclass(frozen=True)
 class _FirstChoice:
@@ -137,39 +146,49 @@ class FoundExamples:
         wrong = {mismatch.example for mismatch in trace.mismatches}
         again = set[tuple[int, object]]()  # mismatches that were known to rest on a guess: an example that is known is not judged anew
         for index, run in enumerate(trace.examples):
-            if run.evidence and not run.file:
+            if _is_found(run):
                 before = self._by_class.get((path, run.target))
-                same = before is not None and before.run.expression == run.expression
                 failed = index in wrong or run.error is not None or run.doubtful
-                text = None  # The text is not needed of an example that runs.
-                if (failed and remember) or (before is not None and (before.run.doubtful or before.guessed)):
-                    text = self._text(module, run, files, surroundings)
-                if before is not None and same and run.tried <= 1 and not run.others:  # It was known, so no other was tried.
+                was_unsure = before is not None and before.is_unsure
+                # The text is not needed of an example that runs.
+                text = self._text(module, run, files, surroundings) if (failed and remember) or was_unsure else None
+                if before is not None and before.is_run_again_by(run):
                     doubtful = run.doubtful or (before.run.doubtful and before.text == text)
                     run = replace(run, tried=before.run.tried, others=before.run.others, doubtful=doubtful)
                     again |= {(index, same_words) for same_words in before.guessed} if before.text == text else set()
                 if remember and (whole or run.seconds):
-                    chosen = before is not None and before.chosen and same
-                    evidence = _evidence_text(module, run, surroundings)
-                    failed = failed or run.doubtful
-                    proven = not failed or (before is not None and same and before.proven)
-                    lines = _lines(path, module, run)
-                    established = before is not None and same and before.established
-                    guessed = frozenset(
-                        _words(each)
-                        for each in trace.mismatches
-                        if each.example == index and (each.guessed or (index, _words(each)) in again)
-                    )
-                    self._by_class[path, run.target] = _RememberedExample(
-                        run, evidence, text, *lines, files, failed, chosen, proven, established, guessed
-                    )
-                    if not (failed or chosen or run.call is not None):
-                        self._note_first(path, run, evidence)
+                    guessed = frozenset(_words(each) for each in trace.mismatches if each.example == index and _is_guessed(each, again))
+                    self._remember(path, module, run, text, files, guessed, surroundings, failed=failed or run.doubtful)
             examples.append(run)
         if again:
-            mismatches = [replace(each, guessed=each.guessed or (each.example, _words(each)) in again) for each in trace.mismatches]
+            mismatches = [replace(each, guessed=_is_guessed(each, again)) for each in trace.mismatches]
             trace = replace(trace, mismatches=mismatches)
         return replace(trace, examples=examples)
+
+    def _remember(
+        self,
+        path: str,
+        module: Module,
+        run: ExampleRun,
+        text: tuple[list[str], list[object], object] | None,
+        files: tuple[str, ...],
+        guessed: frozenset[object],
+        surroundings: object,
+        *,
+        failed: bool,
+    ) -> None:
+        """Have an example be the one of its class. What the user has chosen, or has been established of the same one, still holds."""
+        before = self._by_class.get((path, run.target))
+        same = before if before is not None and before.run.expression == run.expression else None
+        chosen = same is not None and same.chosen
+        proven = not failed or (same is not None and same.proven)
+        established = same is not None and same.established
+        evidence, lines = _evidence_text(module, run, surroundings), _lines(path, module, run)
+        self._by_class[path, run.target] = _RememberedExample(
+            run, evidence, text, *lines, files, failed, chosen, proven, established, guessed
+        )
+        if not (failed or chosen or run.call is not None):
+            self._note_first(path, run, evidence)
 
     def completed(self, path: str, trace: Trace) -> Trace:
         """A trace with all that is known of its examples, for another process to go on from."""
@@ -268,6 +287,16 @@ class FoundExamples:
             waiting = {word for name in waiting for text in binding[name] for word in words(text) & binding.keys()} - reached
         kept = [text for text in statements if _IMPORT.match(text) or not reached.isdisjoint(bound(text))]
         return kept, [self.state_of(file) for file in files], surroundings
+
+
+def _is_found(run: ExampleRun) -> bool:
+    """Whether an example was found for a class of the file, rather than given."""
+    return bool(run.evidence) and not run.file
+
+
+def _is_guessed(mismatch: Mismatch, again: Container[tuple[int, object]]) -> bool:
+    """Whether a mismatch rests on a guess. again: those that were known to, each by its example and its words."""
+    return mismatch.guessed or (mismatch.example, _words(mismatch)) in again
 
 
 def _words(mismatch: Mismatch) -> object:

@@ -335,33 +335,70 @@ def _flat(table: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") 
 
 def _read(setting: Setting, value: Any) -> Any:
     """The value for the attribute; None if it is of the wrong kind."""
-    if setting.type == "boolean":
-        return value if isinstance(value, bool) else None
-    if setting.type == "number":
-        right = isinstance(value, int | float) and not isinstance(value, bool) and (0 < value < float("inf") or value == setting.default)
-        if not right:
-            return None
-        value = min(value, setting.most)
-        return int(value * setting.factor) if setting.factor > 1 else float(value)
-    if setting.type == "memory":
-        try:
-            return device_memory(str(value)) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
-        except ValueError:  # One of its kind is of an integer that is too long to be written.
-            return None
-    if setting.type == "string":
-        if not isinstance(value, str) or (setting.choices and value not in setting.choices):
-            return None
-        return value if value or setting.default else ""
-    if setting.type == "string[]":
-        return list(value) if _texts(value) else None
-    if not isinstance(value, Mapping):
+    return _READ_AS[setting.type](setting, value)
+
+
+def _boolean(setting: Setting, value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _number(setting: Setting, value: Any) -> float | None:
+    """A number above 0, at most as large as it may be, in the unit of the attribute."""
+    right = isinstance(value, int | float) and not isinstance(value, bool) and (0 < value < float("inf") or value == setting.default)
+    if not right:
         return None
-    if setting.type == "switches":
-        return dict(value) if all(name in setting.choices and isinstance(on, bool) for name, on in value.items()) else None
-    if setting.type == "examples":
-        lists = {key: [item] if isinstance(item, str) else item for key, item in value.items()}
-        return lists if all(_texts(item) for item in lists.values()) else None
-    return dict(value) if _texts(list(value.values())) and all(item in setting.choices for item in value.values()) else None
+    value = min(value, setting.most)
+    return int(value * setting.factor) if setting.factor > 1 else float(value)
+
+
+def _memory(setting: Setting, value: Any) -> Any:
+    """The bytes of a device's memory."""
+    try:
+        return device_memory(str(value)) if isinstance(value, int | float | str) and not isinstance(value, bool) else None
+    except ValueError:  # One of its kind is of an integer that is too long to be written.
+        return None
+
+
+def _string(setting: Setting, value: Any) -> str | None:
+    """One of the choices, if there are any."""
+    if not isinstance(value, str) or (setting.choices and value not in setting.choices):
+        return None
+    return value if value or setting.default else ""
+
+
+def _strings(setting: Setting, value: Any) -> list[str] | None:
+    return list(value) if _texts(value) else None
+
+
+def _switches(setting: Setting, value: Any) -> dict[str, bool] | None:
+    """What is on and what is off, of the choices."""
+    right = isinstance(value, Mapping) and all(name in setting.choices and isinstance(on, bool) for name, on in value.items())
+    return dict(value) if right else None
+
+
+def _examples(setting: Setting, value: Any) -> dict[str, Any] | None:
+    """Lists of texts, of which one may stand for itself."""
+    lists = {key: [item] if isinstance(item, str) else item for key, item in value.items()} if isinstance(value, Mapping) else None
+    return lists if lists is not None and all(_texts(item) for item in lists.values()) else None
+
+
+def _string_map(setting: Setting, value: Any) -> dict[str, str] | None:
+    """Choices by names."""
+    right = isinstance(value, Mapping) and _texts(list(value.values())) and all(item in setting.choices for item in value.values())
+    return dict(value) if right else None
+
+
+# How a value is read, by the type of its setting.
+_READ_AS: dict[str, Callable[[Setting, Any], Any]] = {
+    "boolean": _boolean,
+    "number": _number,
+    "memory": _memory,
+    "string": _string,
+    "string[]": _strings,
+    "switches": _switches,
+    "examples": _examples,
+    "string-map": _string_map,
+}
 
 
 def _texts(value: Any) -> bool:

@@ -108,14 +108,8 @@ class RepairSearch:
         """
         end = min(self._end, self._clock() + self._limits.seconds_per_finding)
         likely = by_a_part.fixes if by_a_part is not None else []
-        candidates = finding.candidates()[:MOST_RUNS] if self._clock() < self._end else []
-        if finding.severity in COUNTED and candidates:
-            candidates = [*self._worked, *candidates]
-        others = [fix for number, fix in enumerate(candidates) if fix not in likely and fix not in candidates[:number]]
-        if self._limits.own_file_first:
-            others.sort(key=lambda fix: fix.file != self._document.file)
         working: list[_Working] = []
-        for number, fix in enumerate([*likely, *others]):
+        for number, fix in enumerate([*likely, *self._others(finding, likely)]):
             if len(_good(working)) == MOST_FIXES or (working and self._limits.own_file_first and fix.file != self._document.file):
                 break
             if any(_place(other) == _place(fix) and not moved for _, moved, *_, other in working):
@@ -135,12 +129,19 @@ class RepairSearch:
                 working.append((left, moved, fix.likelihood, number, fix))
         if not working:
             return finding
-        # What moves samples from one batch to another is worth something only where nothing else works.
-        ranked = [fix for *_, fix in sorted(_good(working) or working, key=lambda each: each[:4])]
-        ranked = [fix for number, fix in enumerate(ranked) if not any(_place(fix) == _place(better) for better in ranked[:number])]
-        best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in ranked[:MOST_FIXES]]
+        best, *others = [replace(fix, gives=self._known_of(fix, self._gives) or fix.gives) for fix in _ranked(working)[:MOST_FIXES]]
         self._worked += [fix for fix in (best, *others) if fix not in self._worked]
         return replace(finding, fix=best, alternatives=others, related=self._with_places(finding, [best, *others]))
+
+    def _others(self, finding: Finding, likely: Sequence[Fix]) -> list[Fix]:
+        """The candidates for a finding beside the likely ones: for one that counts, what has mended others comes first."""
+        candidates = finding.candidates()[:MOST_RUNS] if self._clock() < self._end else []
+        if finding.severity in COUNTED and candidates:
+            candidates = [*self._worked, *candidates]
+        others = [fix for number, fix in enumerate(candidates) if fix not in likely and fix not in candidates[:number]]
+        if self._limits.own_file_first:
+            others.sort(key=lambda fix: fix.file != self._document.file)
+        return others
 
     async def mended_by_others(self, finding: Finding) -> Finding:
         """A finding whose fix leaves others, with a fix of one of those in front that leaves fewer. Raises GivenUp when an attempt does."""
@@ -219,6 +220,13 @@ class RepairSearch:
                 places.append(Related(fix.file if elsewhere else None, span, f"or here: {fix.title[0].lower()}{fix.title[1:]}"))
         others = [each for each in finding.related if not any(_same_place(each, better) for better in places)]
         return [*places[: MOST_PLACES - 1 if others else MOST_PLACES], *others][:MOST_PLACES]
+
+
+def _ranked(working: Sequence[_Working]) -> list[Fix]:
+    """The fixes that work, the best first, of one place the best. What moves samples from one batch to another is worth something only
+    where nothing else works."""
+    ranked = [fix for *_, fix in sorted(_good(working) or working, key=lambda each: each[:4])]
+    return [fix for number, fix in enumerate(ranked) if not any(_place(fix) == _place(better) for better in ranked[:number])]
 
 
 def _good(working: Sequence[_Working]) -> list[_Working]:

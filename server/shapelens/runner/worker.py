@@ -251,31 +251,13 @@ class Worker:
         job = self._running
         if isinstance(message, protocol.Output):
             self._on_output(message.text)
-        elif isinstance(message, protocol.Loading):
-            if job is not None and message.run_id == job.run.run_id:
-                job.loads = True
-        elif isinstance(message, protocol.Evaluating):
-            if job is not None and message.run_id == job.run.run_id:
-                job.target, job.number, job.is_loaded = message.target, message.number, True
-        elif isinstance(message, protocol.Executing):
-            if job is not None and message.run_id == job.run.run_id:
-                job.left_out_statements.executed = message
-        elif isinstance(message, protocol.Profiled):
-            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
-                job.on_profile(message.profile)
-        elif isinstance(message, protocol.Deepened):
-            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
-                job.on_report(message.report)
-        elif isinstance(message, protocol.Traced):
-            if job is not None and message.run_id == job.run.run_id and not job.cancelled.is_set():
-                job.tell(message)
         elif isinstance(message, protocol.Replace):
             if self._process is not None:
                 self._process.is_outgrown = True
         elif isinstance(message, protocol.Finished) and message.run_id in self._cancelled:
             self._cancelled[message.run_id].set()
-        elif isinstance(message, protocol.Finished) and job is not None and message.run_id == job.run.run_id:
-            job.end(message)
+        elif job is not None and getattr(message, "run_id", None) == job.run.run_id:
+            _tell(job, message)
 
     def _enter(self, state: WorkerState) -> None:
         if state != self.state:
@@ -375,6 +357,26 @@ class Worker:
             job.finish(finished.outcome, finished.detail)
         else:
             job.end(finished)
+
+
+def _tell(job: Job, message: object) -> None:
+    """Tell a job what its run says. What comes of it after it was cancelled is not wanted any more."""
+    if isinstance(message, protocol.Loading):
+        job.loads = True
+    elif isinstance(message, protocol.Evaluating):
+        job.target, job.number, job.is_loaded = message.target, message.number, True
+    elif isinstance(message, protocol.Executing):
+        job.left_out_statements.executed = message
+    elif isinstance(message, protocol.Finished):
+        job.end(message)
+    elif job.cancelled.is_set():
+        return
+    elif isinstance(message, protocol.Profiled):
+        job.on_profile(message.profile)
+    elif isinstance(message, protocol.Deepened):
+        job.on_report(message.report)
+    elif isinstance(message, protocol.Traced):
+        job.tell(message)
 
 
 def _how_it_ended_at(process: processes.Process) -> str:

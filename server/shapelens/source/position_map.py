@@ -127,25 +127,29 @@ class PositionMap:
                     j += 1
                 else:
                     break
-            own, foreign = mine[first_i:i], theirs[first_j:j]
-            my_last = own[-1] if own else mine[first_i - 1] if first_i else None
-            their_last = foreign[-1] if foreign else theirs[first_j - 1] if first_j else None
-            merged.append(
-                _Replacement(
-                    own[0].old_start if own and own[0].new_start == low else _moved_back(low, mine[first_i - 1] if first_i else None),
-                    own[-1].old_end if own and own[-1].new_end == high else _moved_back(high, my_last),
-                    foreign[0].new_start
-                    if foreign and foreign[0].old_start == low
-                    else _moved(low, theirs[first_j - 1] if first_j else None),
-                    foreign[-1].new_end if foreign and foreign[-1].old_end == high else _moved(high, their_last),
-                )
-            )
+            old = _span_before(mine[first_i:i], mine[first_i - 1] if first_i else None, low, high)
+            new = _span_after(theirs[first_j:j], theirs[first_j - 1] if first_j else None, low, high)
+            merged.append(_Replacement(*old, *new))
         return PositionMap(merged)
 
     def _forward(self, position: Position, after: bool) -> Position:
         """A position outside all changes; `after` says on which side of text inserted right there it stays."""
         index = bisect_right(self._old_starts, position) if after else bisect_left(self._old_starts, position)
         return _moved(position, self._changes[index - 1] if index else None)
+
+
+def _span_before(changes: Sequence[_Replacement], before: _Replacement | None, low: Position, high: Position) -> tuple[Position, Position]:
+    """Where a span of the text behind some changes was in the one in front of them. before: the change before these."""
+    start = changes[0].old_start if changes and changes[0].new_start == low else _moved_back(low, before)
+    last = changes[-1] if changes else before
+    return start, changes[-1].old_end if changes and changes[-1].new_end == high else _moved_back(high, last)
+
+
+def _span_after(changes: Sequence[_Replacement], before: _Replacement | None, low: Position, high: Position) -> tuple[Position, Position]:
+    """Where a span of the text in front of some changes is in the one behind them. before: the change before these."""
+    start = changes[0].new_start if changes and changes[0].old_start == low else _moved(low, before)
+    last = changes[-1] if changes else before
+    return start, changes[-1].new_end if changes and changes[-1].old_end == high else _moved(high, last)
 
 
 def _moved(position: Position, change: _Replacement | None) -> Position:

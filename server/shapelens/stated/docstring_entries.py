@@ -38,6 +38,10 @@ class Entry:
     line: int  # the first one that it stands in, of the docstring's; 0-based
     end_line: int  # the last one
 
+    def add(self, line: str, number: int) -> None:
+        """Take a further line into it."""
+        self.text, self.end_line = self.text + " " + line.strip(), number
+
 
 def described(text: str, parameters: Sequence[str], first: Optional[str]) -> List[Entry]:
     """The entries of a docstring, in its order. first: the parameter that it calls the input, if there is just one."""
@@ -66,22 +70,25 @@ def described(text: str, parameters: Sequence[str], first: Optional[str]) -> Lis
             reading, skipping, result = False, False, False
             continue
         if result:
-            said = entries[-1]
-            if _UNDERLINE.match(raw) and not said.text.strip():
-                continue
-            if not raw.strip() or (said.text.strip() and indent < depth):
-                result = result and not said.text.strip(" :")
-            else:
-                said.text, said.end_line = said.text + " " + raw.strip(), number
+            result = _goes_on(entries[-1], raw, number, is_outside=indent < depth)
             continue
         if match is not None and not skipping:
             reading, depth = True, indent
             entries.append(Entry(match[2], match[3], number, number))
-        elif reading and raw.strip():
-            if indent <= depth and (_OTHER.match(raw) or match is not None or indent < depth):
-                reading = False
-            else:
-                entries[-1].text, entries[-1].end_line = entries[-1].text + " " + raw.strip(), number
-        elif not raw.strip():
-            reading = reading and not entries[-1].text.strip(" :")
+        elif reading and not raw.strip():
+            reading = not entries[-1].text.strip(" :")
+        elif reading:
+            reading = indent > depth or not (_OTHER.match(raw) or match is not None or indent < depth)
+            if reading:
+                entries[-1].add(raw, number)
     return entries
+
+
+def _goes_on(result: Entry, line: str, number: int, *, is_outside: bool) -> bool:
+    """Whether what is said of a result goes on behind a line, which is added to it if it is a part. is_outside: of its indentation."""
+    if _UNDERLINE.match(line) and not result.text.strip():
+        return True
+    if not line.strip() or (result.text.strip() and is_outside):
+        return not result.text.strip(" :")
+    result.add(line, number)
+    return True

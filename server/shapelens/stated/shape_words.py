@@ -8,7 +8,7 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass
-from typing import List, Optional, Tuple, Union
+from typing import Callable, List, Optional, Tuple, Union
 
 Dim = Union[str, int, None]
 Dims = Tuple[Dim, ...]
@@ -106,34 +106,86 @@ def read_dim(text: str, lenient: bool = True) -> Dim:
     for pattern, dim in _READ_AS:
         if pattern.fullmatch(text):
             return dim
-    if re.fullmatch(r"\d+", text):
-        return int(text)
+    for rule in DIM_RULES:
+        found = rule(text, lenient)
+        if found is not None:
+            return found[0]
+    raise ValueError(text)
+
+
+# --- the rules for one dim, in the order of DIM_RULES: each gives it in a tuple, and None for what it does not know ---
+
+
+def _number(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`64`"""
+    return (int(text),) if re.fullmatch(r"\d+", text) else None
+
+
+def _given_size(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`channels=3`, `H: height`: a number that is given, or else the name."""
     given = re.fullmatch(r"(\w[\w ]*?)\s*(?:=|:)\s*(\S.*)", text)
-    if given is not None:
-        left, right = read_dim(given[1], lenient), read_dim(given[2], lenient)
-        return right if isinstance(right, int) or left is None else left
+    if given is None:
+        return None
+    left, right = read_dim(given[1], lenient), read_dim(given[2], lenient)
+    return (right if isinstance(right, int) or left is None else left,)
+
+
+def _with_remark(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`T (time)`"""
     remark = re.fullmatch(r"(\w+)\s?\([^()]*\)", text)
-    if remark is not None and remark[1].lower() not in _NO_DIM:
-        return read_dim(remark[1], lenient)
-    if text.isidentifier():
-        if text.lower() in _NO_DIM or keyword.iskeyword(text):
-            raise ValueError(text)
-        return text
+    return (read_dim(remark[1], lenient),) if remark is not None and remark[1].lower() not in _NO_DIM else None
+
+
+def _name(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`seq_len`. Raises ValueError for a word that is no dim."""
+    if not text.isidentifier():
+        return None
+    if text.lower() in _NO_DIM or keyword.iskeyword(text):
+        raise ValueError(text)
+    return (text,)
+
+
+def _attribute(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`config.hidden_size`; `decoder.hidden_size`, where the attribute is called as a dim is."""
     if re.fullmatch(r"(?:self|config|cfg|args|opt|hparams)(?:\.\w+)+", text):
-        return text.rsplit(".", 1)[1]
-    if re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", text) and is_dim_word(text.rsplit(".", 1)[1]):
-        return text.replace(".", "_")  # decoder.hidden_size
-    if re.fullmatch(r"[A-Za-z]{2,}(?:-[A-Za-z]{2,})+", text):
-        return read_dim(text.replace("-", "_"), lenient)
-    if re.search(r"[+*/^·×|%-]|\*\*|//|\\", text) and re.fullmatch(r"[\w\s.+*/^·×|%(){}\[\]\\-]+", text):
-        words = re.findall(r"[A-Za-z_]\w*", text)
-        if (words or text[0].isdigit()) and len(words) <= 6 and not _NO_DIM.intersection(word.lower() for word in words):
-            return None
+        return (text.rsplit(".", 1)[1],)
+    is_dim = re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", text) is not None and is_dim_word(text.rsplit(".", 1)[1])
+    return (text.replace(".", "_"),) if is_dim else None
+
+
+def _hyphenated(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`batch-size`"""
+    return (read_dim(text.replace("-", "_"), lenient),) if re.fullmatch(r"[A-Za-z]{2,}(?:-[A-Za-z]{2,})+", text) else None
+
+
+def _computed(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`H * W`, `T/4`: which size that is nobody says."""
+    if not re.search(r"[+*/^·×|%-]|\*\*|//|\\", text) or not re.fullmatch(r"[\w\s.+*/^·×|%(){}\[\]\\-]+", text):
+        return None
+    words = re.findall(r"[A-Za-z_]\w*", text)
+    is_one = (words or text[0].isdigit()) and len(words) <= 6 and not _NO_DIM.intersection(word.lower() for word in words)
+    return (None,) if is_one else None
+
+
+def _several_words(text: str, lenient: bool) -> Optional[Tuple[Dim]]:
+    """`batch size`, where that may be meant"""
     words = text.split()
     named = lenient and 2 <= len(words) <= 3 and all(word.isidentifier() for word in words)
-    if named and not (_NO_DIM - {"size"}).intersection(word.lower() for word in words) and any(is_dim_word(word) for word in words):
-        return "_".join(words)
-    raise ValueError(text)
+    is_one = named and not (_NO_DIM - {"size"}).intersection(word.lower() for word in words) and any(map(is_dim_word, words))
+    return ("_".join(words),) if is_one else None
+
+
+# The first rule that knows a dim tells it.
+DIM_RULES: Tuple[Callable[[str, bool], Optional[Tuple[Dim]]], ...] = (
+    _number,
+    _given_size,
+    _with_remark,
+    _name,
+    _attribute,
+    _hyphenated,
+    _computed,
+    _several_words,
+)
 
 
 def _pieces(text: str) -> List[str]:
@@ -243,6 +295,21 @@ def _cleaned(text: str) -> str:
 def stated_shapes(text: str) -> List[StatedShape]:
     """The shapes that a text states, in its order; those that follow an `or` are alternatives of the one before."""
     text = _cleaned(text)
+    found = _in_brackets(text)
+    for match in (*_SPACED.finditer(text), *_GLUED.finditer(text)):
+        if not _is_inside(match.start(), found):
+            dims = read_dims(match[1], lenient=False)
+            if dims is not None and _is_plain_shape(dims):
+                found.append(StatedShape(dims, match.start(), match.end()))
+    for match in _LETTERS.finditer(text):
+        if not _is_inside(match.start(), found):
+            found.append(StatedShape(tuple(match[1] or match[2]), match.start(), match.end()))
+    found.sort(key=lambda one: one.start)
+    return _with_alternatives(found, text)
+
+
+def _in_brackets(text: str) -> List[StatedShape]:
+    """The shapes that a text states in brackets, with what introduces them."""
     found: List[StatedShape] = []
     for start, end in _groups(text):
         if found and start < found[-1].end:
@@ -257,23 +324,17 @@ def stated_shapes(text: str) -> List[StatedShape]:
         stated_so = introduced and (len(dims) > 1 or "," in inside or isinstance(dims[0], str))
         if stated_so or is_plausible(dims) or (first and opens_description(dims, inside)):
             found.append(StatedShape(dims, start, end))
-    for pattern in (_SPACED, _GLUED):
-        for match in pattern.finditer(text):
-            if any(other.start <= match.start() < other.end for other in found):
-                continue
-            dims = read_dims(match[1], lenient=False)
-            if (
-                dims is not None
-                and len(dims) > 1
-                and any(is_batch(dim) for dim in (dims if len(dims) > 2 else dims[:1]))
-                and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
-            ):
-                found.append(StatedShape(dims, match.start(), match.end()))
-    for match in _LETTERS.finditer(text):
-        if not any(other.start <= match.start() < other.end for other in found):
-            found.append(StatedShape(tuple(match[1] or match[2]), match.start(), match.end()))
-    found.sort(key=lambda one: one.start)
-    return _with_alternatives(found, text)
+    return found
+
+
+def _is_inside(place: int, found: List[StatedShape]) -> bool:
+    return any(other.start <= place < other.end for other in found)
+
+
+def _is_plain_shape(dims: Dims) -> bool:
+    """Whether dims without brackets around them are a shape: a batch is among them, and each is called as a dim is."""
+    has_batch = any(is_batch(dim) for dim in (dims if len(dims) > 2 else dims[:1]))
+    return len(dims) > 1 and has_batch and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
 
 
 def _groups(text: str) -> List[Tuple[int, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from typing import Dict, List, NamedTuple, Optional, Set
+from typing import Container, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ..protocol import Evaluating, ExampleRun, LayerSeen, Search, Trace, Traced
+from ..protocol import Evaluating, ExampleRun, FileSpan, LayerSeen, Search, Trace, Traced
 from ..traces import outermost
 from .calls.module_calls import Calls, mistake_of, shift
 from .evaluation.evaluated import Evaluated, as_seen
@@ -47,16 +47,22 @@ def let_guesses_give_way(trace: Trace) -> None:
     left = [seen for seen in trace.observations if seen.example in giving and outermost(seen) in names]
     if not left:
         return
-    taken, places = set(map(id, left)), {(seen.span.file, seen.span.line) for seen in left}
-    shown = places & {(seen.span.file, seen.span.line) for seen in fitting}
+    taken, shown = set(map(id, left)), {_line(seen.span) for seen in left} & {_line(seen.span) for seen in fitting}
     trace.observations = [seen for seen in trace.observations if id(seen) not in taken]
-    trace.mismatches = [
-        found for found in trace.mismatches if not found.guessed or found.span is None or (found.span.file, found.span.line) not in shown
-    ]
+    trace.mismatches = [found for found in trace.mismatches if not found.guessed or found.span is None or _line(found.span) not in shown]
+    _take_back_calls(trace, giving)
+
+
+def _take_back_calls(trace: Trace, giving: Container[int]) -> None:
+    """Take back the calls of layers in these examples that others call."""
     called = {layer.span for layer in trace.layers if layer.calls and layer.example not in giving}
     for layer in trace.layers:
         if layer.example in giving and layer.span in called:
             layer.calls = []
+
+
+def _line(span: FileSpan) -> Tuple[str, int]:
+    return span.file, span.line
 
 
 class _ExampleOutcome(NamedTuple):

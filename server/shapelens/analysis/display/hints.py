@@ -352,15 +352,14 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
         line = (seen.statement or seen.span).line
         if line in done:
             continue
+        layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
         if not _is_attribute_assignment(module, seen):
-            made = [value.layer for value in seen.values if value.kind == "layer" and value.layer is not None]
-            for layer in [trace.layers[index] for index in made if _MAKES.match(module.lines.line(line))]:
-                is_built_here = layer.span is not None and layer.span.file == trace.file
-                if not layer.path and not is_built_here and models.setdefault(layer.index, line) == line and _outputs(layer, settings.dims):
-                    by_line[line] += [layer] if layer not in by_line[line] else []
+            for layer in layers if _MAKES.match(module.lines.line(line)) else ():
+                is_first = _is_elsewhere(layer, trace) and models.setdefault(layer.index, line) == line
+                if is_first and _outputs(layer, settings.dims) and layer not in by_line[line]:
+                    by_line[line].append(layer)
         else:
             known = {layer.index for layer in by_line[line]}
-            layers = [trace.layers[value.layer] for value in seen.values if value.kind == "layer" and value.layer is not None]
             by_line[line] += [layer for layer in layers if _outputs(layer, settings.dims) and layer.index not in known]
     return [
         Hint(
@@ -372,6 +371,11 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
         for line, layers in by_line.items()
         if layers
     ]
+
+
+def _is_elsewhere(layer: LayerSeen, trace: Trace) -> bool:
+    """Whether a layer is a whole model that another file builds."""
+    return not layer.path and (layer.span is None or layer.span.file != trace.file)
 
 
 def _is_attribute_assignment(module: Module, seen: Observation) -> bool:

@@ -170,22 +170,28 @@ def _of_functions(module: Module, examples: Sequence[Example], trace: Trace, dim
     # Of `forward` and `__init__` the class's lens speaks.
     users = {name: user for name, user in _users(trace).items() if name in showing and not name.endswith((".forward", ".__init__"))}
     lines = []
+
+    def title(name: str, number: int | None, *said: str) -> str:
+        return SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, number, dims), *said])
+
     for name, span in {**places, **methods, **module.methods_of_others}.items():
         given = [example for example in examples if example.target == name]
         for example in given:
             number = _number(trace, example)
-            parts = [name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_text(example.evidence), *_of_run(trace, number)]
-            lines.append(Lens(span, SEPARATOR.join(parts), name, example.expression, example.evidence, menu=("set",)))
+            text = title(name, number, evidence_text(example.evidence), *_of_run(trace, number))
+            lines.append(Lens(span, text, name, example.expression, example.evidence, menu=("set",)))
         run = found.get(name)
         action, menu = ("set", ("set", "write")) if name in places else ("", ())
         if run is not None and not given and (run.evidence != "inferred" or name in showing):
-            number = next(each for each, other in enumerate(trace.examples) if other is run)
-            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, number, dims), evidence_of(run, module)])
-            lines.append(Lens(span, title, name, run.expression, run.evidence, action, menu=menu))
+            text = title(name, _index(trace, run), evidence_of(run, module))
+            lines.append(Lens(span, text, name, run.expression, run.evidence, action, menu=menu))
         elif not given and name in users:
-            title = SEPARATOR.join([name.rpartition(".")[2], *_given(trace, name, None, dims), f"as {users[name]} calls it"])
-            lines.append(Lens(span, title, name, "", "", action, menu=menu[:1]))
+            lines.append(Lens(span, title(name, None, f"as {users[name]} calls it"), name, "", "", action, menu=menu[:1]))
     return lines
+
+
+def _index(trace: Trace, run: ExampleRun) -> int | None:
+    return next((number for number, other in enumerate(trace.examples) if other is run), None)
 
 
 def _users(trace: Trace) -> dict[str, str]:
@@ -211,7 +217,7 @@ def _of_found(
     if fits_nothing(run):
         title, menu = "no example found · Set example input…", ("set", *show)
     else:
-        number = next((each for each, other in enumerate(trace.examples) if other is run), None)
+        number = _index(trace, run)
         title = SEPARATOR.join([cls.name, *_inputs(trace, cls, number, dims), evidence_of(run, module), *_of_run(trace, number, memory)])
         menu = (*(["choose"] if run.others else []), "set", "write", *show)
     return Lens(cls.name_span, title, cls.qualname, run.expression, run.evidence, others=tuple(run.others), menu=menu)
@@ -245,16 +251,22 @@ def _used_by(trace: Trace, name: str) -> tuple[str, str]:
     """
     models = [layer for layer in trace.layers if layer.path == ""]
     wrong = {number for number, run in enumerate(trace.examples) if run.doubtful}
-    for layer in sorted(trace.layers, key=lambda layer: (not layer.calls, layer.example in wrong)):
+    own = [layer for layer in trace.layers if layer.class_name == name]
+    for layer in sorted(own, key=lambda layer: (not layer.calls, layer.example in wrong)):
         run = trace.examples[layer.example] if 0 <= layer.example < len(trace.examples) else None
-        if layer.class_name == name and layer.path:
+        if layer.path:
             owners = [model.class_name for model in models if model.example == layer.example]  # What stands alone has no path either.
-            target = run.target.rpartition(".")[2] if run is not None else ""
-            owner = target if target in owners else next(iter(owners), "")
-            elsewhere = f"{PurePath(run.file).name}: {run.expression}" if run is not None and run.file and run.expression else ""
-            return f"part of {owner or 'another class'}", elsewhere
-        if layer.class_name == name and run is not None and run.doubtful and run.target.rpartition(".")[2] == name:
+            return _part_of(run, owners)
+        if run is not None and run.doubtful and run.target.rpartition(".")[2] == name:
             return evidence_of(run, None), ""  # A program builds it, and does not come to call it.
-        if layer.class_name == name and run is not None and (run.file or run.evidence == PROGRAM):
+        if run is not None and (run.file or run.evidence == PROGRAM):
             return f"as {PurePath(run.file or trace.file).name} calls it", ""
     return "", ""
+
+
+def _part_of(run: ExampleRun | None, owners: Sequence[str]) -> tuple[str, str]:
+    """`part of Net`, and the example of another file that shows it. owners: the models of the example, by their classes' names."""
+    target = run.target.rpartition(".")[2] if run is not None else ""
+    owner = target if target in owners else next(iter(owners), "")
+    elsewhere = f"{PurePath(run.file).name}: {run.expression}" if run is not None and run.file and run.expression else ""
+    return f"part of {owner or 'another class'}", elsewhere

@@ -175,6 +175,13 @@ class _Table:
         kinds = {next((word for start, word in _KINDS if value.dtype.startswith(start)), "") for value in values}
         if len(kinds) != 1 or "" in kinds:
             return None
+        words = self._words(values)
+        if words and not set(words) - {"_", "..."}:
+            return None
+        return kinds.pop(), " ".join(words)
+
+    def _words(self, values: Sequence[Value]) -> list[str]:
+        """What the dims of some tensors are called; `...` for those that only some of them have."""
         ranks = [len(value.named or []) for value in values]
         least = min(ranks)
         columns = [[(value.named or [])[-index] for value in values] for index in range(least, 0, -1)]
@@ -186,9 +193,7 @@ class _Table:
             while words and words[0] == "_":
                 words.pop(0)
             words.insert(0, "...")
-        if words and not set(words) - {"_", "..."}:
-            return None
-        return kinds.pop(), " ".join(words)
+        return words
 
     def _word(self, symbols: Sequence[str], sizes: Sequence[int]) -> str:
         symbol = symbols[0].replace("·", "*").replace(" ", "")
@@ -295,18 +300,21 @@ class _Imports:
             first = self._block.body[0]
             yield self._line(first.lineno - 1, "".join(" " * first.col_offset + line + "\n" for line in wanted))
         elif wanted:
-            last = self._last_import(body)
-            typing = "" if self._has_checking else "from typing import TYPE_CHECKING\n"
-            block = "\nif TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in wanted)
-            if head and not futures and typing:
-                head, typing = f"{head}{typing}\n", ""
-            if last is not None:
-                yield self._line(last.end_lineno or 0, typing + block)
-            else:
-                head += f"{typing}{block.lstrip() if head else block}\n"
+            edit, head = self._new_block(wanted, self._last_import(body), head, has_futures=bool(futures))
+            yield from [edit] if edit is not None else []
         if head:
             place = (futures[-1].end_lineno or 0) if futures else self._above(body[0])
             yield self._line(place, head)
+
+    def _new_block(self, wanted: Sequence[str], last: ast.stmt | None, head: str, *, has_futures: bool) -> tuple[TextEdit | None, str]:
+        """A block of imports for the type checker behind the last import, or else at the end of the head, which is the second result."""
+        typing = "" if self._has_checking else "from typing import TYPE_CHECKING\n"
+        block = "\nif TYPE_CHECKING:\n" + "".join(f"    {line}\n" for line in wanted)
+        if head and not has_futures and typing:
+            head, typing = f"{head}{typing}\n", ""
+        if last is not None:
+            return self._line(last.end_lineno or 0, typing + block), head
+        return None, head + f"{typing}{block.lstrip() if head else block}\n"
 
     def _last_import(self, body: Sequence[ast.stmt]) -> ast.stmt | None:
         """The last import before the first definition."""

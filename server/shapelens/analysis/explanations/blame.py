@@ -8,11 +8,13 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Sequence
 
 from shapelens.analysis.explanations.expression_parts import ExpressionPart, Parts
 from shapelens.analysis.explanations.operation_messages import Failed
 from shapelens.analysis.layer_arguments import ARGUMENTS, constructor_words
 from shapelens.analysis.places import ArgumentPlace, Place, Places
+from shapelens.source.calls import Argument
 from shapelens.source.positions import Span
 
 
@@ -136,14 +138,19 @@ def constructor_argument(places: Places, failed: Failed, place: Place) -> Argume
         found = places.argument(layer, name)
         if found is not None and found.argument is not None:
             return found
-    numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", message)
-    fitting = [argument for argument in call.arguments if argument.text in numbers]
-    fitting = [argument for argument in fitting if argument.text.startswith("-")] or fitting
-    if not fitting and re.search(r"\bstr(ing)?\b", message):
-        fitting = [argument for argument in call.arguments if argument.text[:1] in "\"'"]
+    fitting = _as_worded(call.arguments, message)
+    return ArgumentPlace(place.file, place.module, call, fitting[0]) if len(fitting) == 1 else None
+
+
+def _as_worded(arguments: Sequence[Argument], message: str) -> Sequence[Argument]:
+    """The arguments of which a message speaks without the names of parameters: by their numbers, as texts, by an unknown keyword."""
     keyword = re.search(r"unexpected keyword argument '(\w+)'", message)
     if keyword:
-        fitting = [argument for argument in call.arguments if argument.keyword == keyword.group(1)]
-    if not fitting and len(call.arguments) == 1:
-        fitting = call.arguments
-    return ArgumentPlace(place.file, place.module, call, fitting[0]) if len(fitting) == 1 else None
+        fitting = [argument for argument in arguments if argument.keyword == keyword.group(1)]
+    else:
+        numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", message)
+        fitting = [argument for argument in arguments if argument.text in numbers]
+        fitting = [argument for argument in fitting if argument.text.startswith("-")] or fitting
+    if not fitting and not keyword and re.search(r"\bstr(ing)?\b", message):
+        fitting = [argument for argument in arguments if argument.text[:1] in "\"'"]
+    return arguments if not fitting and len(arguments) == 1 else fitting

@@ -77,6 +77,16 @@ def known_sizes(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[
     """The sizes that have a name above a constructor call: first the arguments of other layers, nearest first, then names. Examples in
     which nothing fails say nothing: theirs may be other sizes."""
     values: dict[tuple[str, bool], set[int]] = {}
+    for text, size in _given_to_layers(places, place, scope):
+        values.setdefault((text, True), set()).add(size)
+    for text, sizes in (*_sizes_of_names(places, place, scope), *_sizes_of_fields(places, place, scope)):
+        if text.startswith("len(") or (text, True) not in values:
+            values.setdefault((text, False), set()).update(sizes)
+    return (SizeName(text, frozenset(sizes), is_argument) for (text, is_argument), sizes in values.items())
+
+
+def _given_to_layers(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[tuple[str, int]]:
+    """The sizes that other layers in a scope are constructed with, as they are written."""
     failed = {mismatch.example for mismatch in places.trace.mismatches}
     located = [(places.locate(layer.span), layer) for layer in places.trace.layers if layer.example in failed]
     layers = [(made, layer) for made, layer in located if made is not None and made.file == place.file]
@@ -87,22 +97,29 @@ def known_sizes(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[
             size = argument_size(layer, argument) if _SIZES.search(argument) else None
             given = places.argument(layer, argument) if size is not None else None
             if given is not None and size is not None and given.argument is not None and is_size(given.argument.text):
-                values.setdefault((given.argument.text.strip(), True), set()).add(size)
+                yield given.argument.text.strip(), size
+
+
+def _sizes_of_names(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[tuple[str, set[int]]]:
+    """What names were seen to hold, or how many items."""
     for seen in _names(places, place, scope):
         where = places.locate(seen.span)
         text = where.module.lines.text_of(where.span) if where is not None and seen.kind == "assign" and scope.qualified_name else seen.name
         text = seen.name if not text.endswith(seen.name) or "\n" in text else text
         if seen.values and all(value.kind == "sequence" and value.items for value in seen.values):
-            values.setdefault((f"len({text})", False), set()).update(len(value.items or []) for value in seen.values)
+            yield f"len({text})", {len(value.items or []) for value in seen.values}
             continue
         sizes = {int(value.text) for value in seen.values if value.kind == "scalar" and re.fullmatch(r"\d+", value.text)}
-        if sizes and len(sizes) == len(seen.values) and (text, True) not in values:
-            values.setdefault((text, False), set()).update(sizes)
+        if sizes and len(sizes) == len(seen.values):
+            yield text, sizes
+
+
+def _sizes_of_fields(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[tuple[str, set[int]]]:
+    """What attributes of the function's parameters hold, where they hold one size."""
     for text, field in _fields(scope):
         sizes = _field_sizes(places, place, field)
-        if len(sizes) == 1 and (text, True) not in values:
-            values.setdefault((text, False), set()).update(sizes)
-    return (SizeName(text, frozenset(sizes), is_argument) for (text, is_argument), sizes in values.items())
+        if len(sizes) == 1:
+            yield text, sizes
 
 
 def _names(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[Observation]:

@@ -144,25 +144,10 @@ def _last_name(node: ast.expr | None) -> str:
 def _values_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
     """What a file gives a name: arguments first, then defaults and assignments."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    constructors = {each: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body}
-    indices: dict[str, int] = {}
-    for function in functions:
-        parameters = [each.arg for each in positional(function)]
-        if name in parameters:
-            is_method = parameters[0] in ("self", "cls")
-            called = constructors.get(function, function.name) if function.name == "__init__" else function.name
-            indices[called] = parameters.index(name) - is_method
+    indices = _places_of_parameter(tree, functions, name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            keywords = {each.arg: each.value for each in node.keywords}
-            index = indices.get(last_name(node.func), -1)
-            options = [str(each.value).lstrip("-").replace("-", "_") for each in node.args if isinstance(each, ast.Constant)]
-            if name in keywords:
-                yield keywords[name]
-            elif 0 <= index < len(node.args) and not any(isinstance(each, ast.Starred) for each in node.args[: index + 1]):
-                yield node.args[index]
-            elif name in options and "default" in keywords:
-                yield keywords["default"]
+            yield from _given_by(node, name, indices.get(last_name(node.func), -1))
     for function in functions:
         yield from (value for parameter, value in with_defaults(function) if parameter.arg == name)
     for node in ast.walk(tree):
@@ -173,6 +158,30 @@ def _values_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
             yield from (
                 value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant) and key.value == name
             )
+
+
+def _places_of_parameter(tree: ast.Module, functions: Sequence[ast.FunctionDef | ast.AsyncFunctionDef], name: str) -> dict[str, int]:
+    """Which argument a parameter of that name is, by the names of the functions and classes that have it."""
+    constructors = {each: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for each in node.body}
+    indices: dict[str, int] = {}
+    for function in functions:
+        parameters = [each.arg for each in positional(function)]
+        if name in parameters:
+            called = constructors.get(function, function.name) if function.name == "__init__" else function.name
+            indices[called] = parameters.index(name) - (parameters[0] in ("self", "cls"))
+    return indices
+
+
+def _given_by(call: ast.Call, name: str, index: int) -> Iterator[ast.expr]:
+    """What a call gives a name: as a keyword, at its place, or as the default of an option. index: of the place; -1 for none."""
+    keywords = {each.arg: each.value for each in call.keywords}
+    options = [str(each.value).lstrip("-").replace("-", "_") for each in call.args if isinstance(each, ast.Constant)]
+    if name in keywords:
+        yield keywords[name]
+    elif 0 <= index < len(call.args) and not any(isinstance(each, ast.Starred) for each in call.args[: index + 1]):
+        yield call.args[index]
+    elif name in options and "default" in keywords:
+        yield keywords["default"]
 
 
 def _assigned(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:

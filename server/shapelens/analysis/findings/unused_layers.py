@@ -23,38 +23,26 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
     trace = places.trace
     # The document as a program, and the steps called after it, need not come to each layer: they only tell of some that are used.
     of_program = {number for number, run in enumerate(trace.examples) if run.file == trace.file}
-    failed = {
-        number
-        for number, run in enumerate(trace.examples)
-        if number not in of_program and (run.error is not None or run.doubtful or not run.seconds)  # or it still runs
-    }
-    failed |= {each.example for each in trace.mismatches}
+    failed = _failed(trace, of_program)
     if -1 in failed:
         return  # A definition failed, and what else it would have used is not known.
     unclear = {layer.class_name for layer in trace.layers if layer.example in failed}
     own = [layer for layer in trace.layers if layer.example not in of_program]
-    candidates = [layer for layer in own if _is_idle(layer) and layer.span is not None and layer.span.file == trace.file]
+    candidates = [layer for layer in own if _is_idle(layer, trace.file)]
     code = _AttributeReads.of(places.module) if candidates else None
     if code is None:
         return
     by_path = {(layer.example, layer.path): layer for layer in trace.layers}
     used = _used_paths(own)
-    used_places = {_place_of(layer) for layer in own if (layer.example, layer.path) in used}
-    used_places |= {_place_of(layer) for layer in trace.layers if layer.calls or layer.call_span is not None}
+    used_places = {_place_of(layer) for layer in own if (layer.example, layer.path) in used} | set(map(_place_of, _called(trace)))
     for layer in candidates:
         owner_path, _, name = layer.path.rpartition(".")
         owner = by_path.get((layer.example, owner_path))
         where = _place_of(layer)
-        if (
-            owner is None
-            or owner is layer
-            or owner.class_name in unclear
-            or not owner.calls
-            or not name.isidentifier()
-            or where in used_places
-            or (layer.example, layer.path) in used
-            or code.reads(owner.class_name, name)
-        ):
+        is_known = owner is not None and owner is not layer and _is_clear(owner, unclear)
+        if owner is None or not is_known or not name.isidentifier() or code.reads(owner.class_name, name):
+            continue
+        if where in used_places or (layer.example, layer.path) in used:
             continue
         place = _assignment(places, layer, name)
         if place is not None:
@@ -62,8 +50,29 @@ def unused_layers(places: Places) -> Iterator[tuple[LayerSeen, Place]]:
             yield layer, place
 
 
-def _is_idle(layer: LayerSeen) -> bool:
-    return layer.path != "" and not layer.calls and layer.call_span is None and layer.class_name != "Identity"
+def _failed(trace: protocol.Trace, of_program: set[int]) -> set[int]:
+    """The examples that failed, still run, or may be wrong."""
+    found = {
+        number
+        for number, run in enumerate(trace.examples)
+        if number not in of_program and (run.error is not None or run.doubtful or not run.seconds)
+    }
+    return found | {each.example for each in trace.mismatches}
+
+
+def _is_clear(owner: LayerSeen, unclear: set[str]) -> bool:
+    """Whether a layer that holds others was called, in examples that ran to their end."""
+    return bool(owner.calls) and owner.class_name not in unclear
+
+
+def _called(trace: protocol.Trace) -> Iterator[LayerSeen]:
+    return (layer for layer in trace.layers if layer.calls or layer.call_span is not None)
+
+
+def _is_idle(layer: LayerSeen, file: str) -> bool:
+    """Whether a layer of a file was never called."""
+    is_own = layer.span is not None and layer.span.file == file
+    return is_own and layer.path != "" and not layer.calls and layer.call_span is None and layer.class_name != "Identity"
 
 
 def _place_of(layer: LayerSeen) -> object:

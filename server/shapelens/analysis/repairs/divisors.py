@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapelens.analysis.explanations.names_in_scope import value_of
@@ -107,15 +107,20 @@ def _of_view(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize,
     nodes = [expression_of(argument.text) for argument in call.arguments if argument.keyword is None]
     nodes = list(nodes[-1].elts) if len(nodes) in (1, 2) and isinstance(nodes[-1], ast.Tuple | ast.List) else nodes[-len(wanted) :]
     by_name = {last_name(node): size for node, size in zip(nodes, wanted, strict=False)}
+    shapes = [*(value.shape or [] for value in mismatch.inputs), *(origin.shape for origin in mismatch.origins)]
+    arrived = [each for shape in shapes for each in shape if each is not None]
     for node, size in zip(nodes, wanted, strict=False):
         quotient = _quotient(place, node)
         part = by_name.get(last_name(quotient.right), 0) if quotient is not None and last_name(quotient.right) else 0
-        shapes = [*(value.shape or [] for value in mismatch.inputs), *(origin.shape for origin in mismatch.origins)]
-        arrived = [each for shape in shapes for each in shape if each is not None]
-        whole = next((each for each in arrived if part and each % part and each // part == size), 0)
+        whole = _with_rest(arrived, part, size)
         if quotient is not None and whole:
             left, right = ast.unparse(quotient.left), ast.unparse(quotient.right)
             yield _WrittenSize(place, left, left, whole), _WrittenSize(place, right, right, part)
+
+
+def _with_rest(arrived: Sequence[int], part: int, quotient: int) -> int:
+    """The first size that leaves a rest where it is divided, with that quotient; 0 for none."""
+    return next((each for each in arrived if part and each % part and each // part == quotient), 0)
 
 
 def _quotient(place: Place, node: ast.expr | None) -> ast.BinOp | None:

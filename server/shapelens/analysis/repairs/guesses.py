@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from shapelens import protocol
 from shapelens.analysis.explanations.names_in_scope import argument_size
@@ -191,21 +191,25 @@ def _resized(places: Places, layer: LayerSeen, suspect: Suspect, sizes: list[int
     text = place.argument.text.strip()
     for part in operands(text):
         yield _with_size(layer, name, place, part, Likelihood.PART)
-    likelihood = Likelihood.NUMBER if text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION
     others = [size for size in sizes if str(size) != text and size not in suspect.result]
-    now = argument_size(layer, name)
+    if not text.isdecimal():
+        yield from _where_it_is_set(places, place, text, argument_size(layer, name), others)
+        for size in others:
+            written = [with_factors(text, dims) for dims in asked if math.prod(dims) == size]
+            for other in [each for each in written if each is not None] or size_expressions(places, place, [size], None)[:1]:
+                yield _with_size(layer, name, place, other, Likelihood.EXPRESSION_BEFORE)
+    for size in others:
+        yield _with_size(layer, name, place, str(size), Likelihood.NUMBER if text.isdecimal() else Likelihood.NUMBER_FOR_EXPRESSION)
+
+
+def _where_it_is_set(places: Places, place: ArgumentPlace, text: str, now: int | None, others: Sequence[int]) -> Iterator[Fix]:
+    """Another size, where what is written for it is set."""
     where = Place(place.file, place.module, place.span)
-    for size in [each for each in others if each != now] if now is not None and not text.isdecimal() else ():
+    for size in [each for each in others if each != now] if now is not None else ():
         for setting in settings_named(places, where, text, now or 0, size):
             if setting.edit is not None:
                 title = f"Change {setting.name} to {setting.wanted}"
                 yield Fix(title, [setting.edit], setting.place.file, Likelihood.EXPRESSION_BEFORE)
-    for size in others if not text.isdecimal() else ():
-        written = [with_factors(text, dims) for dims in asked if math.prod(dims) == size]
-        for other in [each for each in written if each is not None] or size_expressions(places, place, [size], None)[:1]:
-            yield _with_size(layer, name, place, other, Likelihood.EXPRESSION_BEFORE)
-    for size in others:
-        yield _with_size(layer, name, place, str(size), likelihood)
 
 
 def _with_size(layer: LayerSeen, name: str, place: ArgumentPlace, text: str, likelihood: Likelihood) -> Fix:

@@ -67,27 +67,39 @@ def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     given = list(_given(places, mismatch, arrived))
     form = next((way for said, way in _FORMS.items() if said in mismatch.message), None)
     if form is not None:
-        suffix, title = form
-        if not suffix:
-            suffix = f".permute(0, {len(shape) - 1}, {', '.join(map(str, range(1, len(shape) - 1)))})"
-        found = [_changed(each, suffix, title) for each in given if each.shape == shape][:1]
-        taken = [run.expression for run in places.trace.examples if run.call is not None and run.call == mismatch.span]
-        return [replace(each, calls={**each.calls, **{one: _with_first_argument(one, suffix) for one in taken}}) for each in found]
+        return list(_in_form(places, mismatch, [each for each in given if each.shape == shape][:1], *form))
     if _RANK.search(mismatch.message):
         return [_changed(each, ".unsqueeze(0)", "Add the batch dim") for each in given]
     if layer is None or mismatch.need is None or not mismatch.argument:
         return []
     found = list(_flattening_layer(places, layer, shape, mismatch.need))
-    made_by = next(iter(mismatch.origins), None)
-    # What a layer gave has its features where they belong; a picture that was computed has its channels there.
-    in_place = made_by is not None and (made_by.argument or (_CONV.match(layer.class_name) and made_by.operation not in _MAKERS))
-    for suffix, title in _ways(layer, shape, mismatch.need) if not in_place else ():
-        found += [_changed(each, suffix, title) for each in given if each.shape == shape][:1]
-        if suffix == ".transpose(1, 2)":
-            found += [_there_and_back(each, places.locate(mismatch.span), suffix) for each in given[-1:] if each.shape == shape]
+    found += _moved_features(places, mismatch, layer, shape, given, mismatch.need)
     if not _CONV.match(layer.class_name) and math.prod(shape) == mismatch.need and len(shape) > 1:
         found += [_changed(each, ".unsqueeze(0)", "Add the batch dim") for each in [*given[:1], *_unbatched(places, mismatch)]]
     return found
+
+
+def _in_form(places: Places, mismatch: Mismatch, given: Sequence[_Given], suffix: str, title: str) -> Iterator[Fix]:
+    """What is given, brought into the form that a message asks for, in the example that calls the model here as well."""
+    taken = [run.expression for run in places.trace.examples if run.call is not None and run.call == mismatch.span]
+    for each in given:
+        rank = len(each.shape)
+        way = suffix or f".permute(0, {rank - 1}, {', '.join(map(str, range(1, rank - 1)))})"
+        fix = _changed(each, way, title)
+        yield replace(fix, calls={**fix.calls, **{one: _with_first_argument(one, way) for one in taken}})
+
+
+def _moved_features(
+    places: Places, mismatch: Mismatch, layer: LayerSeen, shape: Shape, given: Sequence[_Given], need: int
+) -> Iterator[Fix]:
+    """What is given, with its features or channels moved to where a layer takes them."""
+    made_by = next(iter(mismatch.origins), None)
+    # What a layer gave has its features where they belong; a picture that was computed has its channels there.
+    in_place = made_by is not None and (made_by.argument or (_CONV.match(layer.class_name) and made_by.operation not in _MAKERS))
+    for suffix, title in _ways(layer, shape, need) if not in_place else ():
+        yield from [_changed(each, suffix, title) for each in given if each.shape == shape][:1]
+        if suffix == ".transpose(1, 2)":
+            yield from (_there_and_back(each, places.locate(mismatch.span), suffix) for each in given[-1:] if each.shape == shape)
 
 
 def _flattening_layer(places: Places, layer: LayerSeen, shape: Shape, need: int) -> Iterator[Fix]:

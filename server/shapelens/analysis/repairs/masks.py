@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shapelens.analysis.explanations.expression_parts import parts_of
+from shapelens.analysis.explanations.expression_parts import ExpressionPart, parts_of
 from shapelens.analysis.explanations.names_in_scope import scope_of
 from shapelens.analysis.explanations.statements import node_span
 from shapelens.analysis.places import Place, Places
@@ -80,7 +80,11 @@ def _mask(places: Places, mismatch: Mismatch) -> _Mask | None:
         size, wanted = shapes[3][-1], shapes[0][-2]
         if size is not None and wanted is not None:
             return _Mask(Place(place.file, place.module, given.span), len(shapes[3]), size, wanted)
-    operands = parts.operands()
+    return _mask_of_scores(place, parts.operands(), shapes)
+
+
+def _mask_of_scores(place: Place, operands: Sequence[ExpressionPart], shapes: Sequence[Sequence[int | None]]) -> _Mask | None:
+    """The operand of an operation on two squares that is the mask of the other one: by its name, or as it has fewer dims."""
     if len(shapes) != 2 or len(operands) < 2 or not all(_is_square(shape) for shape in shapes):
         return None
     sides = sorted((0, 1), key=lambda side: (not _MASK.search(operands[side].text), len(shapes[side])))

@@ -105,20 +105,32 @@ def _other_sides(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
     side = given[-1] if given and len(given) > 2 else None
     if run is None or side is None or model is None:
         return
-    sides = {side // 2**count * 2**count for count in HALVINGS} | {-(-side // 2**count) * 2**count for count in HALVINGS}
-    likely = sorted((each for each in sides if each not in (0, side)), key=lambda each: (abs(each - side), -(each & -each)))
     calls = [where for span in (run.call, model.call_span, *mismatch.trail) if (where := places.locate(span)) is not None]
     for where, sizes in [(call, sizes) for call in calls[:2] for sizes in _made_of(call, given or [])][:1]:
-        for wanted in likely[:MOST_SIDES]:
-            edits = [TextEdit(span, str(wanted)) for span, value in sizes if value == side]
-            file, title = where.file, f"Make the picture {wanted} wide"
-            if not edits:  # It is a name.
-                text = where.module.lines.text_of(sizes[-1][0])
-                settings = list(settings_named(places, Place(where.file, where.module, sizes[-1][0]), text, side, wanted))
-                edits, file = [each.edit for each in settings[:1] if each.edit is not None], settings[0].place.file if settings else file
+        for wanted in _likely_sides(side)[:MOST_SIDES]:
+            edits, file = _edits_of_side(places, where, sizes, side, wanted)
             as_then = _SIZES.sub(lambda found: re.sub(rf"(?<!\w){side}\b", str(wanted), found[0]), run.expression)  # noqa: B023
             if edits:
+                title = f"Make the picture {wanted} wide"
                 yield Fix(title, edits, file, Likelihood.HERE, {run.expression: as_then} if run.evidence and run.expression else {})
+
+
+def _edits_of_side(
+    places: Places, where: Place, sizes: Sequence[tuple[Span, int | None]], side: int, wanted: int
+) -> tuple[list[TextEdit], str]:
+    """The edits that change a side where a picture is made, or the setting that it is, and the file that they are of."""
+    edits = [TextEdit(span, str(wanted)) for span, value in sizes if value == side]
+    if edits:
+        return edits, where.file
+    text = where.module.lines.text_of(sizes[-1][0])  # It is a name.
+    settings = list(settings_named(places, Place(where.file, where.module, sizes[-1][0]), text, side, wanted))
+    return [each.edit for each in settings[:1] if each.edit is not None], settings[0].place.file if settings else where.file
+
+
+def _likely_sides(side: int) -> list[int]:
+    """Sides that can be halved some times, near ones first; of two that are as near the one that can be halved more often."""
+    sides = {side // 2**count * 2**count for count in HALVINGS} | {-(-side // 2**count) * 2**count for count in HALVINGS}
+    return sorted((each for each in sides if each not in (0, side)), key=lambda each: (abs(each - side), -(each & -each)))
 
 
 def _made_of(where: Place, given: Sequence[int | None]) -> Iterator[list[tuple[Span, int | None]]]:

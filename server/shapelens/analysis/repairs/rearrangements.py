@@ -154,17 +154,7 @@ def _order(call: Call, first: int) -> Iterator[Rewriting]:
         dims = [number for number in numbers if number is not None]
     else:
         return
-    count = len(dims)
-    normal = [dim + count if dim < 0 else dim for dim in dims]
-    missing = [dim for dim in range(count) if dim not in normal]
-    orders: list[list[tuple[int, int]]] = []
-    if missing:
-        wrong = [at for at, dim in enumerate(normal) if normal.count(dim) > 1 or not 0 <= dim < count]
-        orders = [[(at, dim if dims[at] >= 0 else dim - count)] for at in reversed(wrong) for dim in missing]
-    else:
-        pairs = sorted(combinations(range(count), 2), key=lambda pair: (pair[1] - pair[0], pair[0]))
-        orders = [[(one, dims[other]), (other, dims[one])] for one, other in pairs]
-    for changes in orders:
+    for changes in _changed_orders(dims):
         wanted = list(dims)
         for at, dim in changes:
             wanted[at] = dim
@@ -175,6 +165,18 @@ def _order(call: Call, first: int) -> Iterator[Rewriting]:
         elif not any(argument.keyword for argument in arguments):
             span = Span.of(arguments[0].span.start, arguments[-1].span.end)
             yield Rewriting(TextEdit(span, text), f"Permute to ({text})", span)
+
+
+def _changed_orders(dims: Sequence[int]) -> list[list[tuple[int, int]]]:
+    """Changes of an order of dims, each by places and the dims that stand there then."""
+    count = len(dims)
+    normal = [dim + count if dim < 0 else dim for dim in dims]
+    missing = [dim for dim in range(count) if dim not in normal]
+    if missing:
+        wrong = [at for at, dim in enumerate(normal) if normal.count(dim) > 1 or not 0 <= dim < count]
+        return [[(at, dim if dims[at] >= 0 else dim - count)] for at in reversed(wrong) for dim in missing]
+    pairs = sorted(combinations(range(count), 2), key=lambda pair: (pair[1] - pair[0], pair[0]))
+    return [[(one, dims[other]), (other, dims[one])] for one, other in pairs]
 
 
 # --- sizes ---
@@ -220,11 +222,7 @@ def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequ
         if number is None or number == 0:
             continue
         others = [other for at, other in enumerate(numbers) if parts[at] is not argument]
-        wanted: list[int] = []
-        known = [other for other in others if other is not None]
-        if name in ("view", "reshape") and -1 not in others and None not in others and elements and elements % (math.prod(known) or 1) == 0:
-            wanted.append(elements // (math.prod(known) or 1))
-        wanted += [-1] if name in ("view", "reshape", "expand") and -1 not in others else []
+        wanted = _left_for_one(name, others, elements)
         if number > 0:
             # A slip is likely to be small.
             likely = {*sizes, *(math.prod(size or 0 for size in shape[start:]) for start in range(1, len(shape)))}
@@ -232,6 +230,15 @@ def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequ
         for other in dict.fromkeys(wanted):
             if other != number:
                 yield _replaced(argument, str(other), f"Change {number} to {other} in {name}")
+
+
+def _left_for_one(name: str, others: Sequence[int | None], elements: int) -> list[int]:
+    """What the other sizes leave for one of a view: a number where they are known, and -1. elements: of the tensor; 0 if unknown."""
+    if -1 in others or name not in ("view", "reshape", "expand"):
+        return []
+    known = math.prod(other for other in others if other is not None) or 1
+    is_told = name != "expand" and None not in others and elements > 0 and elements % known == 0
+    return [elements // known, -1] if is_told else [-1]
 
 
 # --- patterns of einops ---

@@ -106,16 +106,18 @@ def _products(known: Sequence[SizeName], sizes: frozenset[int]) -> Iterator[str]
     known = [each for each in known if each.is_argument or not _COUNTS.search(each.text)]
     single = [each for each in known if len(each.values) == 1 and min(each.values) > 1]
     plain = [each for each in known if all(part.isidentifier() for part in each.text.split("."))]
-    for one, factor in [(each, FACTORS[0]) for each in plain]:
-        if {value * factor for value in one.values} == sizes:
-            yield f"{one.text} * {factor}"
+    yield from _times(plain, FACTORS[:1], sizes)
     for one, other in combinations([each for each in single if each.is_argument], 2):
         if {min(one.values) + min(other.values)} == sizes:
             yield f"{one.text} + {other.text}"
     for one, other in combinations([each for each in single if each in plain], 2):
         if {min(one.values) * min(other.values)} == sizes:
             yield f"{one.text} * {other.text}"
-    for one, factor in [(each, factor) for each in plain for factor in FACTORS[1:]]:
+    yield from _times(plain, FACTORS[1:], sizes)
+
+
+def _times(known: Sequence[SizeName], factors: Sequence[int], sizes: frozenset[int]) -> Iterator[str]:
+    for one, factor in [(each, factor) for each in known for factor in factors]:
         if {value * factor for value in one.values} == sizes:
             yield f"{one.text} * {factor}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, nodes_around, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
@@ -135,35 +135,33 @@ def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
 
 def _detached_input(freed: Place, again: Place) -> Iterator[Fix]:
     """What two losses share, detached where the first of them uses it: the picture of a generator, for the loss of the discriminator."""
-    tree = tree_of(again)
-    blocks = [
-        body
-        for node in ast.walk(tree)
-        for body in (getattr(node, "body", None), getattr(node, "orelse", None))
-        if isinstance(body, list)
-        and body
-        and body[0].lineno <= freed.span.line
-        and again.span.line <= (body[-1].end_lineno or body[-1].lineno)
-    ]
-    body = blocks[-1] if blocks else []
+    body = _block_around(tree_of(again), freed.span.line, again.span.line)
     made: dict[str, int] = {}
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.lineno < freed.span.line:
             made.setdefault(node.targets[0].id, node.lineno)
-    uses = [
-        argument
-        for node in body
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call)
-        for argument in call.args
-        if isinstance(argument, ast.Name) and argument.id in made and argument.lineno > made[argument.id]
-    ]
+    calls = [call for node in body for call in ast.walk(node) if isinstance(call, ast.Call)]
+    given = [argument for call in calls for argument in call.args if isinstance(argument, ast.Name)]
+    uses = [argument for argument in given if argument.id in made and argument.lineno > made[argument.id]]
     for name in made:
         before = [each for each in uses if each.id == name and each.lineno < freed.span.line]
         after = [each for each in uses if each.id == name and freed.span.line < each.lineno <= again.span.line]
         if before and after:
             edits = [inserted(node_span(freed, each).end, ".detach()") for each in before]
             yield Fix(f"Detach {name} for the first backward()", edits, freed.file)
+
+
+def _block_around(tree: ast.Module, first: int, last: int) -> list[ast.stmt]:
+    """The innermost block of statements that holds two lines; [] for none."""
+    blocks = (body for node in ast.walk(tree) for body in (getattr(node, "body", None), getattr(node, "orelse", None)))
+    around = [body for body in blocks if isinstance(body, list) and body and _holds(body, first, last)]
+    return around[-1] if around else []
+
+
+def _holds(body: Sequence[ast.stmt], first: int, last: int) -> bool:
+    """Whether statements begin at a line or before, and end at another one or after."""
+    end = body[-1].end_lineno
+    return body[0].lineno <= first and (end is None or last <= end)
 
 
 def _numpy(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:

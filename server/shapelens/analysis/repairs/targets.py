@@ -71,20 +71,11 @@ def _of_loss(place: Place, name: str, operands: Sequence[ExpressionPart], tensor
     sizes, wanted = list(tensors[0].shape or []), list(tensors[1].shape or [])
     whole = not tensors[1].dtype.startswith(("float", "bfloat"))
     if name not in OF_CLASSES:
-        if sizes == wanted:
-            yield from [appended(place, target, "float()", "Make the target floating point")] if whole else []
-            return
-        yield from _with_equal_dims(place, given, target, sizes, wanted)
-        if len(sizes) < len(wanted) and sizes[:1] == wanted[:1] and len(sizes) == 2 and _count(sizes) == _count(wanted):
-            yield appended(place, target, "flatten(1)", "Flatten the target")
-        elif sizes != wanted and _count(sizes) == _count(wanted):
-            yield appended(place, target, f"reshape_as({place.module.lines.text_of(given)})", "Give the target the same shape")
+        yield from _of_alike(place, given, target, sizes, wanted, whole=whole)
         return
     classes_second, classes_last = [*sizes[:1], *sizes[2:]], sizes[:-1]
-    if wanted in (classes_second, classes_last) and not whole:
-        yield appended(place, target, "long()", "Make the target the numbers of classes")
-    elif wanted in (classes_second, classes_last) and tensors[1].dtype != "int64":
-        yield appended(place, target, "long()", "Make the target int64")
+    if wanted in (classes_second, classes_last) and tensors[1].dtype != "int64":
+        yield appended(place, target, "long()", "Make the target int64" if whole else "Make the target the numbers of classes")
     if len(sizes) > 2 and wanted == classes_last:
         method = "transpose(1, 2)" if len(sizes) == 3 else "movedim(-1, 1)"
         yield appended(place, given, method, "Move the classes to dim 1")
@@ -99,6 +90,18 @@ def _of_loss(place: Place, name: str, operands: Sequence[ExpressionPart], tensor
                 yield appended(place, target, f"squeeze({dim})", "Take the dim of size 1 from the target")
     elif len(sizes) > 2 and len(wanted) == 1 and _count(sizes[:-1]) == wanted[0]:
         yield appended(place, given, "flatten(0, -2)", "Put all but the classes into one dim")
+
+
+def _of_alike(place: Place, given: Span, target: Span, sizes: list[int | None], wanted: list[int | None], *, whole: bool) -> Iterator[Fix]:
+    """Of a loss that takes a target of the form of what is given. whole: the target holds whole numbers."""
+    if sizes == wanted:
+        yield from [appended(place, target, "float()", "Make the target floating point")] if whole else []
+        return
+    yield from _with_equal_dims(place, given, target, sizes, wanted)
+    if len(sizes) < len(wanted) and sizes[:1] == wanted[:1] and len(sizes) == 2 and _count(sizes) == _count(wanted):
+        yield appended(place, target, "flatten(1)", "Flatten the target")
+    elif _count(sizes) == _count(wanted):
+        yield appended(place, target, f"reshape_as({place.module.lines.text_of(given)})", "Give the target the same shape")
 
 
 def _of_one_step(

@@ -44,9 +44,18 @@ def with_importing_program(shown: Sequence[Trace], view: Trace, *, only_wrong: b
     class, but where the program builds it as its example does and does not come to call it; and the methods of a class that is no module,
     but for those of which the program shows nothing.
     """
+    kept = _shown_better(shown, view)
+    alone = _methods_alone(shown, view)
+    shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept, alone) for trace in shown]
+    observations = [seen for seen in view.observations if outermost(seen) not in kept]
+    return with_program(shown, replace(view, observations=observations), only_wrong=only_wrong)
+
+
+def _shown_better(shown: Sequence[Trace], view: Trace) -> set[str]:
+    """The classes and functions of which doubtful examples show more lines than a program, and classes that it does not come to call."""
     guessed = set[tuple[str, int]]()  # the lines that show something, each with the class or function that it stands in
-    in_view = {(outermost(seen), seen.span.line) for seen in view.observations if seen.span.file == view.file}
-    used = {outermost(seen) for seen in view.observations if seen.span.file == view.file and not seen.function.endswith(".__init__")}
+    own = [seen for seen in view.observations if seen.span.file == view.file]
+    used = {outermost(seen) for seen in own if not seen.function.endswith(".__init__")}
     built_so = {run.target for trace in shown for run in trace.examples if run.evidence == "usage" and not run.doubtful} - used
     kept = set[str]()
     for trace in shown:
@@ -55,12 +64,13 @@ def with_importing_program(shown: Sequence[Trace], view: Trace, *, only_wrong: b
         # Steps of a class that is built as the program builds it, which does not come to call it.
         steps = {number for number, run in enumerate(trace.examples) if run.doubtful and run.target.partition(".")[0] in built_so}
         kept |= {outermost(seen) for seen in trace.observations if seen.example in steps}
+    return kept | _with_more_lines(guessed, {(outermost(seen), seen.span.line) for seen in own})
+
+
+def _with_more_lines(guessed: Collection[tuple[str, int]], in_view: Collection[tuple[str, int]]) -> set[str]:
+    """The names in both that have more lines in the first. Each line stands with a name."""
     lines_guessed, lines_in_view = (Counter(name for name, _ in lines) for lines in (guessed, in_view))
-    kept |= {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
-    alone = _methods_alone(shown, view)
-    shown = [_giving_way(without_doubtful(trace, uses(view) - kept), view, kept, alone) for trace in shown]
-    observations = [seen for seen in view.observations if outermost(seen) not in kept]
-    return with_program(shown, replace(view, observations=observations), only_wrong=only_wrong)
+    return {name for name in lines_in_view if lines_in_view[name] < lines_guessed[name]}
 
 
 def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:

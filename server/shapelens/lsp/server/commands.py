@@ -23,7 +23,7 @@ from shapelens.report.model_table import markdown
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def register_commands(server: LanguageServer, session: Session, editor: Editor) -> None:
+def register_commands(server: LanguageServer, session: Session, editor: Editor) -> None:  # noqa: C901  One function a command.
     """Make the server carry out the commands. Arguments come from the client as JSON; wrong ones are answered with what is expected."""
 
     def command(name: str) -> Callable[[Handler], Handler]:

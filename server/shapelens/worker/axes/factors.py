@@ -126,38 +126,48 @@ def viewed(dims: Sequence[Dim], shape: Sequence[int]) -> Tuple[Dims, List[Tear]]
     torn = [factor.axis.tear for factor in given if factor.axis.tear is not None and not factor.axis.tear.is_mended]
     source = list(joined(given))
     mended = [tear for tear in torn if tear.is_mended]
-    ends = _ends([factor.size for factor in source])
     asked = [size for size in shape if size != 1]
     wanted = _ends(asked)
-    exchanged = _exchanged(ends, wanted)
-    clean = [end for end in wanted if _is_clean(end, ends) and end not in exchanged]
-    pieces = _cut(source, clean)
-    clean = [
-        end for number, end in enumerate(clean) if number == 0 or end == clean[-1] or end not in _shifted(pieces, clean, wanted, source)
-    ]
-    pieces = _cut(source, clean)  # From the innermost run of dims to the outermost.
+    clean = _clean_ends(source, wanted)
     tears: List[Tear] = []
     made: List[Dim] = []  # the innermost first
     place = len(asked)
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(_cut(source, clean)):  # From the innermost run of dims to the outermost.
         count = wanted.index(clean[number + 1]) - wanted.index(clean[number])
         sizes = asked[place - count : place]
         place -= count
         if count == 1:
             made.append(joined(piece))
             continue
-        tear = Tear(piece, is_shift=_is_divided(sizes, piece))
-        tear.cause = next((each for each in mended if _shares_axis(each.factors, piece)), None)
-        if tear.cause is not None:
-            tear.cause.is_mended = False
-        kind = TORN if is_known([piece]) else UNKNOWN
-        tear.axes = tuple([Axis(size, kind, tear.roots) for size in sizes])
-        for axis in tear.axes:
-            axis.tear = tear
+        tear = _torn(piece, sizes, mended)
         tears.append(tear)
         made += [whole(axis) for axis in reversed(tear.axes)]
     rest = iter(reversed(made))
     return tuple([next(rest) if size != 1 else () for size in shape]), tears
+
+
+def _clean_ends(source: List[Factor], wanted: List[int]) -> List[int]:
+    """Where a view cuts between factors, or between whole parts of one."""
+    ends = _ends([factor.size for factor in source])
+    exchanged = _exchanged(ends, wanted)
+    clean = [end for end in wanted if _is_clean(end, ends) and end not in exchanged]
+    pieces = _cut(source, clean)
+    return [
+        end for number, end in enumerate(clean) if number == 0 or end == clean[-1] or end not in _shifted(pieces, clean, wanted, source)
+    ]
+
+
+def _torn(piece: Sequence[Factor], sizes: Sequence[int], mended: Sequence[Tear]) -> Tear:
+    """The tear of a run of dims into axes of these sizes. It opens the one again that it follows from."""
+    tear = Tear(piece, is_shift=_is_divided(sizes, piece))
+    tear.cause = next((each for each in mended if _shares_axis(each.factors, piece)), None)
+    if tear.cause is not None:
+        tear.cause.is_mended = False
+    kind = TORN if is_known([piece]) else UNKNOWN
+    tear.axes = tuple([Axis(size, kind, tear.roots) for size in sizes])
+    for axis in tear.axes:
+        axis.tear = tear
+    return tear
 
 
 def _shares_axis(one: Sequence[Factor], other: Sequence[Factor]) -> bool:

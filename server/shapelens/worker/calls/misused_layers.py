@@ -10,7 +10,7 @@ import re
 import sys
 from traceback import walk_tb
 from types import FrameType
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 
@@ -214,16 +214,24 @@ def tuple_in_place_of_tensor(error: BaseException, tree: Optional[ast.AST], fram
             given = inner.f_locals.get(inner.f_code.co_varnames[1]) if inner.f_code.co_argcount > 1 else None
             return given if is_tuple_of_layer(given) else None
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple):
-            given = frame.f_locals.get(node.value.id) if node.lineno <= line <= (node.end_lineno or node.lineno) else None
-            if is_tuple_of_layer(given):
+        if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            given = _tuple_taken(node, frame)
+            if given is not None:
                 return given
-        if isinstance(node, (ast.BinOp, ast.Call)) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            for part in (node.left, node.right) if isinstance(node, ast.BinOp) else node.args:
-                if isinstance(part, ast.Name) and is_tuple_of_layer(frame.f_locals.get(part.id)):
-                    return frame.f_locals[part.id]
-                if isinstance(node, ast.BinOp) and isinstance(part, ast.Call) and isinstance(_module_of(part.func, frame), GIVES_TUPLES):
-                    return ()
+    return None
+
+
+def _tuple_taken(node: Union[ast.Subscript, ast.BinOp, ast.Call], frame: FrameType) -> Any:
+    """The whole result of a layer that an expression indexes, calculates with or hands on as a tensor; () where it has no name."""
+    if isinstance(node, ast.Subscript):
+        named = isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)
+        given = frame.f_locals.get(node.value.id) if named and isinstance(node.value, ast.Name) else None
+        return given if is_tuple_of_layer(given) else None
+    for part in (node.left, node.right) if isinstance(node, ast.BinOp) else node.args:
+        if isinstance(part, ast.Name) and is_tuple_of_layer(frame.f_locals.get(part.id)):
+            return frame.f_locals[part.id]
+        if isinstance(node, ast.BinOp) and isinstance(part, ast.Call) and isinstance(_module_of(part.func, frame), GIVES_TUPLES):
+            return ()
     return None
 
 

@@ -141,17 +141,9 @@ class Calls:
         """`Module.__call__`: check, call, record."""
         self.recorder.used += 1
         if self.depth == 0:
-            given_instead = None if self.of_unknown is None else self.of_unknown(module, args, kwargs)
+            given_instead = self._model_called(module, args, kwargs)
             if given_instead is not None:
                 return given_instead[0]
-            if len(self.models) < MOST_MODELS:
-                self.models.append(module)
-            self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
-            self.picture = None
-            if devices.active:
-                devices.calls_root(module)
-            if self.frames.called_by_example() and MODE not in module.__dict__:
-                _switch_to_evaluation(module)
         uninitialised_modules.initialise(module)
         wrong = uninitialised_modules.not_initialised(module, self.frames, self.example)
         if wrong is not None and self.refuse is None:  # The run of what is found says so.
@@ -176,20 +168,18 @@ class Calls:
             result = unsure_calls.called(self, module, args, kwargs) if unsure else module._call_impl(*args, **kwargs)
         except Exception as error:
             try:
-                if not inner and unknown_sizes.state.in_library:
-                    raise NotRecovered
                 result = self._recovered(module, args, kwargs, error, inner)
             except NotRecovered:
                 raise error  # noqa: B904  It is the same exception, that was not looked at.
         finally:
             self.depth -= 1
             self.meta.inside_layer -= inner
-            reached = None if self.recording is None or mark is None else self.recording.end(mark)
-        if self.recording is not None and mark is not None and reached is not None:
-            self.recording.keep(module, mark, reached, *given, result)
+            reached = None if mark is None else self.recording.end(mark)  # type: ignore[union-attr]
+        if reached is not None:
+            self.recording.keep(module, mark, reached, *given, result)  # type: ignore[union-attr]
         if arrived is not None:
             result = _with_shape(result, arrived)
-        if before is not None and self.picture is not None and len(self.mismatches) > before:
+        if before is not None:
             result = self._with_right_picture(module, *given, result, before)
         if self.meta.vague:
             spread(given, result)
@@ -199,6 +189,21 @@ class Calls:
         hooks.called(module, given[0], result)
         return result
 
+    def _model_called(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
+        """Note that a whole model is called. Returns the result of one that nothing is known of, in a tuple; else None."""
+        given_instead = None if self.of_unknown is None else self.of_unknown(module, args, kwargs)
+        if given_instead is not None:
+            return given_instead
+        if len(self.models) < MOST_MODELS:
+            self.models.append(module)
+        self.most_dims = max([tensor.dim() for tensor in provenance.tensors_in((args, kwargs))], default=0)
+        self.picture = None
+        if devices.active:
+            devices.calls_root(module)
+        if self.frames.called_by_example() and MODE not in module.__dict__:
+            _switch_to_evaluation(module)
+        return None
+
     @property
     def _is_told(self) -> bool:
         """Whether what fails is told, rather than that it ends an attempt."""
@@ -207,7 +212,8 @@ class Calls:
     def _with_right_picture(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any, before: int) -> Any:
         """The result of a model in which something failed: another one where it did so as its picture has another form than it takes.
         before: how many mismatches there were."""
-        assert self.picture is not None
+        if self.picture is None or len(self.mismatches) <= before:
+            return result
         known = misplaced_dims.found_in(self, module, args, kwargs, *self.picture)
         if known is None:
             return result
@@ -220,6 +226,8 @@ class Calls:
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
         """What takes the place of the result of a call that failed. Raises NotRecovered."""
+        if not inner and unknown_sizes.state.in_library:
+            raise NotRecovered
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
         may_be_unknown = may_be_unknown or misused_layers.is_given_result_of_class(args) or misused_layers.lacks_forward(module)
         may_be_unknown = may_be_unknown or self.recovery.is_given_unknown(args, kwargs)
@@ -278,15 +286,7 @@ class Calls:
                 self._mismatch(module, failed[0])
             if failed[0].code in KEEPS_SHAPE and failed[0].position in (0, "input", "query", "src", "tgt"):
                 arrived = list(failed[0].tensor.shape)
-            by_position: Dict[Any, List[Expectation]] = {}
-            for expected in failed:
-                by_position.setdefault(expected.position, []).append(expected)
-            for position, unmet in by_position.items():
-                shape = list(unmet[0].tensor.shape)
-                for expected in unmet:
-                    if -len(shape) <= expected.dim < len(shape):  # Nobody knows how many dims a vague one has.
-                        shape[expected.dim] = expected.need
-                args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
+            args, kwargs = _with_asked_sizes(args, kwargs, failed)
         with _plainly():
             wrong = wrong_dtype(module, args, kwargs)
         if wrong is not None:
@@ -461,6 +461,22 @@ def _with_shape(result: Any, shape: List[int]) -> Any:
     if isinstance(result, Tensor):
         return stand_in(result, shape)
     return (stand_in(result[0], shape),) + tuple(result[1:]) if isinstance(result, tuple) and result else result
+
+
+def _with_asked_sizes(
+    args: Tuple[Any, ...], kwargs: Dict[str, Any], failed: Sequence[Expectation]
+) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """The arguments, with stand-ins of the sizes that a layer asks for in the place of those that it cannot take."""
+    by_position: Dict[Any, List[Expectation]] = {}
+    for expected in failed:
+        by_position.setdefault(expected.position, []).append(expected)
+    for position, unmet in by_position.items():
+        shape = list(unmet[0].tensor.shape)
+        for expected in unmet:
+            if -len(shape) <= expected.dim < len(shape):  # Nobody knows how many dims a vague one has.
+                shape[expected.dim] = expected.need
+        args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
+    return args, kwargs
 
 
 def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, value: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from ...protocol import Mismatch
+from ...protocol import FileSpan, Mismatch
 from ..meta import expected_shapes, op_cache
 from ..meta.linked_results import packed_anyway
 from ..meta.mode import OTHER_RANKS, FailedTorchCall, MetaMode, NotRecovered, is_unimplemented, made, needs_data
@@ -79,15 +79,7 @@ class Recovery:
                 shapes = [[]]
             # That there is no meta kernel says nothing about the code; it is said only where nothing is known of the result.
             if not (is_unable(error) and (changed is not None or shapes is not None)) and not self._follows(args, kwargs, function):
-                found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
-                if found.code == "exception" and self._is_followed and args and misused_layers.holds_tuples(args[0]):
-                    found.code, found.message = "layer-input", "%s takes tensors, and gets tuples" % getattr(function, "__name__", "it")
-                elif found.code == "exception" and self._is_followed and args and misused_layers.is_tuple_of_layer(args[0]):
-                    found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
-                    found.message = "%s takes a tensor, and gets a tuple" % getattr(function, "__name__", "it")
-                self._report(found)
-                if found.code == "backward-scalar" and args and isinstance(args[0], Tensor):
-                    args[0].__dict__[STAND_IN], self.meta.vague = VAGUE, True  # It should be a number: what else fails follows.
+                self._tell(function, args, error, trail)
             if changed is not None:
                 return changed[0]
             if getattr(function, "__name__", "") in _NUMBERS:
@@ -95,6 +87,19 @@ class Recovery:
             if getattr(function, "__name__", "") == "_pack_padded_sequence" and is_told:
                 return packed_anyway(*args)
             return self._made(shapes, expected_shapes.dtype_of(function, args, kwargs), args, kwargs)
+
+    def _tell(self, function: Callable[..., Any], args: Args, error: Exception, trail: List[FileSpan]) -> None:
+        """Report that an operation fails. Where it was given the whole result of a layer in the place of a tensor, that is what is said."""
+        found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
+        is_exception = found.code == "exception" and self._is_followed and bool(args)
+        if is_exception and misused_layers.holds_tuples(args[0]):
+            found.code, found.message = "layer-input", "%s takes tensors, and gets tuples" % getattr(function, "__name__", "it")
+        elif is_exception and misused_layers.is_tuple_of_layer(args[0]):
+            found.code, found.origins = "layer-input", misused_layers.made_at(args[0], self.calls.recorder)
+            found.message = "%s takes a tensor, and gets a tuple" % getattr(function, "__name__", "it")
+        self._report(found)
+        if found.code == "backward-scalar" and args and isinstance(args[0], Tensor):
+            args[0].__dict__[STAND_IN], self.meta.vague = VAGUE, True  # It should be a number: what else fails follows.
 
     def unable(self, function: Callable[..., Any], args: Args, kwargs: Kwargs, error: Exception) -> Any:
         """As `operation`, but only where the failure says nothing about the code: an attempt ends at any other. Raises NotRecovered."""

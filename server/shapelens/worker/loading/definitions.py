@@ -216,6 +216,22 @@ class Definitions:
         start = time.perf_counter()
         is_definition = isinstance(node, DEFINES)
         longest = half_of_what_is_left(self._longest_definition if is_definition else self._longest)
+        unknown_before = self._begin(node)
+        try:
+            self._run(node, longest)
+        except TooLong as stop:
+            if longest < SHORTEST or time.perf_counter() - start < longest:
+                raise  # Somebody else's time is up.
+            self._leave_out(node, stop, longest)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and not (self._all_of_it or is_definition or isinstance(error, ProcessEnded)):
+                raise
+            self._failed(node, error)
+        finally:
+            self._end(unknown_before)
+
+    def _begin(self, node: ast.stmt) -> Tuple[bool, int]:
+        """Note that a statement is executed. Returns what was known of unknown sizes before."""
         if load_progress.shared.progress is not None:
             load_progress.shared.progress.begin(executing.depth, self._file, node.lineno, node.end_lineno or node.lineno, imports(node))
         if not executing.depth:
@@ -223,53 +239,52 @@ class Definitions:
         executing.depth += 1
         executing.count += 1
         self._running.append(node)
-        unknown_before = unknown_sizes.start_definition()
-        try:
-            is_limited = longest >= SHORTEST and computes(node)
-            limit = within(longest) if is_limited else contextlib.nullcontext()
-            used = len(stand_ins.called)
-            code = compiled(node, self._file, self._flags)
-            draws = of_statement(self._file, bound_names(node)) if may_draw(node, code) else contextlib.nullcontext()
-            with draws, limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to.
-                exec(code, self._names)
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                mutable_defaults.note(self._names.get(node.name))
-            if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                self._assigned.update(bound_names(node))
-                if len(stand_ins.called) > used:
-                    self._leave_open(node)
-            elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-                self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
-            elif isinstance(node, ast.For) and len(stand_ins.called) > used:
-                self._not_made(node, "missing-file")  # It may have gone through what is not known, and taken no turn.
-        except TooLong as stop:
-            if longest < SHORTEST or time.perf_counter() - start < longest:
-                raise  # Somebody else's time is up.
-            if is_definition:
-                self._longest_definition = TIMEOUTS.definition / 4  # One such statement is seldom the only one.
-                message = "this did not come to an end within %g s while the file was loaded" % longest
-                self._failed(node, LeftOutError(message).with_traceback(stop.__traceback__))
-                return
-            self._longest = LONGEST / 4
-            self._on_failure(node, stop)
-            for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
-                self._names[name] = absent(name, "missing-file")
-        except (Exception, SystemExit) as error:
-            if isinstance(error, SystemExit) and not (self._all_of_it or is_definition or isinstance(error, ProcessEnded)):
-                raise
-            self._failed(node, error)
-        finally:
-            if unknown_sizes.end_definition(unknown_before):
-                self.holds_unknown = True
-            executing.depth -= 1
-            if load_progress.shared.progress is not None:
-                load_progress.shared.progress.go_on(executing.depth)
-            self._running.pop()
-            if not executing.depth:
-                executing.restore_modules()
-            if not self._running:
-                self._held.update((name, self._names.pop(name)) for name in self._early if name in self._names)
-                self._early.clear()
+        return unknown_sizes.start_definition()
+
+    def _run(self, node: ast.stmt, longest: float) -> None:
+        """Execute a statement, in so many seconds at most, and note what it bound."""
+        limit = within(longest) if longest >= SHORTEST and computes(node) else contextlib.nullcontext()
+        used = len(stand_ins.called)
+        code = compiled(node, self._file, self._flags)
+        draws = of_statement(self._file, bound_names(node)) if may_draw(node, code) else contextlib.nullcontext()
+        with draws, limit, mutable_defaults.executing(), op_cache.assuming_gradients():  # It may train what a name is bound to.
+            exec(code, self._names)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            mutable_defaults.note(self._names.get(node.name))
+        if isinstance(node, (ast.Assign, ast.AnnAssign)):
+            self._assigned.update(bound_names(node))
+            if len(stand_ins.called) > used:
+                self._leave_open(node)
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            self._starred.append(importlib.util.resolve_name("." * node.level + (node.module or ""), self._names.get("__package__")))
+        elif isinstance(node, ast.For) and len(stand_ins.called) > used:
+            self._not_made(node, "missing-file")  # It may have gone through what is not known, and taken no turn.
+
+    def _leave_out(self, node: ast.stmt, stop: TooLong, longest: float) -> None:
+        """A statement did not come to its end in its time: what it would define is missing, what it works out is not known."""
+        if isinstance(node, DEFINES):
+            self._longest_definition = TIMEOUTS.definition / 4  # One such statement is seldom the only one.
+            message = "this did not come to an end within %g s while the file was loaded" % longest
+            self._failed(node, LeftOutError(message).with_traceback(stop.__traceback__))
+            return
+        self._longest = LONGEST / 4
+        self._on_failure(node, stop)
+        for name in bound_names(node):  # What it works out is of the data: not known, as what is in a file is not.
+            self._names[name] = absent(name, "missing-file")
+
+    def _end(self, unknown_before: Tuple[bool, int]) -> None:
+        """Note that a statement is executed no more."""
+        if unknown_sizes.end_definition(unknown_before):
+            self.holds_unknown = True
+        executing.depth -= 1
+        if load_progress.shared.progress is not None:
+            load_progress.shared.progress.go_on(executing.depth)
+        self._running.pop()
+        if not executing.depth:
+            executing.restore_modules()
+        if not self._running:
+            self._held.update((name, self._names.pop(name)) for name in self._early if name in self._names)
+            self._early.clear()
 
     def _comes_too_early(self, error: BaseException) -> bool:
         """Whether a name is missing that the module binds: statements that bind one name several times do not run in their order."""

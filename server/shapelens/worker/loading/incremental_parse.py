@@ -11,7 +11,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Dict, Hashable, List, Optional, Set
+from typing import Any, Dict, Hashable, List, Optional, Set, Tuple
 
 from ..rewrite.instrument import Rewriter, computed_names
 from ..rewrite.sites import Site
@@ -43,21 +43,10 @@ def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optiona
     """
     if any(_LONE_RETURN.search(each) or each.startswith("\ufeff") for each in (before.text, text)):
         return None  # Python's lines are others than ours.
-    old, new = before.text.split("\n"), text.split("\n")
+    old, new, body = before.text.split("\n"), text.split("\n"), before.body
     front = _alike(old, new)
     back = min(_alike(old[::-1], new[::-1]), min(len(old), len(new)) - front)
-    body = before.body
-    kept = 0
-    while kept < len(body) and lines_of(body[kept])[1] <= front:
-        kept += 1
-    moved = len(body)
-    while moved > kept and lines_of(body[moved - 1])[0] > len(old) - back:
-        moved -= 1
-    # Statements may share a line.
-    while 0 < kept < len(body) and lines_of(body[kept - 1])[1] >= lines_of(body[kept])[0]:
-        kept -= 1
-    while 0 < moved < len(body) and lines_of(body[moved - 1])[1] >= lines_of(body[moved])[0]:
-        moved += 1
+    kept, moved = _left_alone(body, front, len(old) - back)
     if moved < kept:
         return None
     delta = len(new) - len(old)
@@ -82,6 +71,22 @@ def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optiona
         for key in list(former)[:-MOST_FORMER]:
             del former[key]
     return ast.Module(body[:kept] + middle + body[moved:], [])
+
+
+def _left_alone(body: List[ast.stmt], front: int, back: int) -> Tuple[int, int]:
+    """How many statements stand in the first lines, up to `front`, and from which one on all stand behind the line `back`."""
+    kept = 0
+    while kept < len(body) and lines_of(body[kept])[1] <= front:
+        kept += 1
+    moved = len(body)
+    while moved > kept and lines_of(body[moved - 1])[0] > back:
+        moved -= 1
+    # Statements may share a line.
+    while 0 < kept < len(body) and lines_of(body[kept - 1])[1] >= lines_of(body[kept])[0]:
+        kept -= 1
+    while 0 < moved < len(body) and lines_of(body[moved - 1])[1] >= lines_of(body[moved])[0]:
+        moved += 1
+    return kept, moved
 
 
 def _place_and_text(node: ast.stmt, lines: List[str]) -> Hashable:

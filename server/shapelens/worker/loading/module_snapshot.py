@@ -13,7 +13,7 @@ import re
 import sys
 import types
 from types import FunctionType, ModuleType
-from typing import Any, Iterable, List, Set
+from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
 
 import torch
 
@@ -86,6 +86,17 @@ def contents(cell: Any) -> Any:
         return None
 
 
+# What stands for functions, and what it is made of.
+_WRAPPERS: Dict[Any, Callable[[Any], Tuple[Any, ...]]] = {
+    staticmethod: lambda value: (value.__func__,),
+    classmethod: lambda value: (value.__func__,),
+    property: lambda value: (value.fget, value.fset, value.fdel),
+    types.MethodType: lambda value: (value.__self__, value.__func__),
+    functools.partial: lambda value: (value.func, value.args, value.keywords),
+    functools.cached_property: lambda value: (value.func,),
+}
+
+
 class _ObjectReader:
     """Reads values, each object once."""
 
@@ -117,16 +128,8 @@ class _ObjectReader:
             if value.__globals__ is not self.module.__dict__ and value.__module__ != self.module.__name__:
                 return None
             return self._all(value.__dict__, value.__defaults__, value.__kwdefaults__, *map(contents, value.__closure__ or ()))
-        if cls in (staticmethod, classmethod):
-            return self.read(value.__func__)
-        if cls is property:
-            return self._all(value.fget, value.fset, value.fdel)
-        if cls is types.MethodType:
-            return self._all(value.__self__, value.__func__)
-        if cls is functools.partial:
-            return self._all(value.func, value.args, value.keywords)
-        if cls is functools.cached_property:
-            return self.read(value.func)
+        if cls in _WRAPPERS:
+            return self._all(*_WRAPPERS[cls](value))
         if cls is CACHE:
             size = value.cache_info().currsize
             self.empty_caches += [] if size else [value]

@@ -98,20 +98,19 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
         args = args[:1] + _sizes(args[1:]) if func in KNOWN_NEW else _sizes(args)
     if any(tensor.is_meta for tensor in provenance.tensors_in((args, kwargs))):
         if func in (torch.as_tensor, torch.asarray, torch.tensor) and isinstance(args[0] if args else None, Tensor):
-            dtype, given = kwargs.get("dtype"), args[0]
-            if func is torch.tensor and given.requires_grad:
-                with _plainly():
-                    given = given.detach()  # A copy of the numbers, which leads back to nothing.
-                    given.requires_grad_(bool(kwargs.get("requires_grad")))
-            return given if dtype is None else given.to(dtype)
+            return _of_tensor(func, args[0], kwargs)
         if func not in KNOWN_NEW and func is not torch.full:
             # A list of meta scalars: the shape is that of the list, the values are data.
             return _from_meta_scalars(args, kwargs)
     if args and type(args[0]) in unknown_sizes.STAND_INS:
         return args[0]  # What is made of what nobody knows.
-    of_numbers = func in OF_VALUES and args and type(args[0]) in (list, tuple, UnknownInt, UnknownFloat)
-    if of_numbers and (holds_data(args[0]) or (unknown_sizes.state.cut and _seems_gathered(args[0]))):
+    if func in OF_VALUES and args and _holds_numbers_of_data(args[0]):
         return _of_data(args[0], kwargs)
+    return _where_it_fits(func, args, kwargs)
+
+
+def _where_it_fits(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
+    """What a function makes, real where it is small and holds no number that nobody knows."""
     with _plainly():
         if _is_filled_with_unknown(func, args, kwargs):
             return func(*args, **_without(kwargs, META))
@@ -120,6 +119,23 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
             if probe.numel() > LARGEST_REAL:
                 return probe
         return func(*args, **_without(kwargs, CPU))
+
+
+def _holds_numbers_of_data(value: Any) -> bool:
+    """Whether a value is a number, or holds some, that nobody knows as it is of data."""
+    if type(value) not in (list, tuple, UnknownInt, UnknownFloat):
+        return False
+    return holds_data(value) or (unknown_sizes.state.cut and _seems_gathered(value))
+
+
+def _of_tensor(func: Callable[..., Any], given: Tensor, kwargs: Kwargs) -> Tensor:
+    """What a meta tensor is made into again: itself; of `torch.tensor` a copy of the numbers, which leads back to nothing."""
+    if func is torch.tensor and given.requires_grad:
+        with _plainly():
+            given = given.detach()
+            given.requires_grad_(bool(kwargs.get("requires_grad")))
+    dtype = kwargs.get("dtype")
+    return given if dtype is None else given.to(dtype)
 
 
 def _of_data(value: Any, kwargs: Kwargs) -> Tensor:

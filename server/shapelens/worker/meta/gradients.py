@@ -36,6 +36,7 @@ training = Training()
 def _backward(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """Tensor.backward(gradient, retain_graph, create_graph, inputs), torch.autograd.backward(tensors, grad_tensors, …)"""
     if not op_cache.state.assumes_gradients:
+        op_cache.graph_is_needed()
         return operation(None, func, args, kwargs)
     training.steps += 1
     given = args[0] if args else kwargs.get("tensors")
@@ -53,6 +54,7 @@ def _backward(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 def _grad(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
     """torch.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, …): one of the shape of each input"""
     if not op_cache.state.assumes_gradients:
+        op_cache.graph_is_needed()
         return operation(None, func, args, kwargs)
     outputs, inputs = args[0] if args else kwargs["outputs"], args[1] if len(args) > 1 else kwargs["inputs"]
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)

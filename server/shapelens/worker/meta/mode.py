@@ -119,6 +119,7 @@ class FailedTorchCall:
 
 ODD_MASK = "the mask has more dims than what it masks"
 _MASKS = (torch.masked_fill, Tensor.masked_fill)
+_OF_NOTE = frozenset([*WATCHED, *_MASKS, *axes.MAY_MIX])  # One look tells that a call is none of all these.
 
 
 def _is_odd_mask(args: Args, kwargs: Kwargs) -> bool:
@@ -141,8 +142,8 @@ class MetaMode(TorchFunctionMode):
         self.vague = False  # whether this example has a stand-in of which nothing is known
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Args = (), kwargs: Optional[Kwargs] = None) -> Any:
-        if self.vague and func in _SHAPES and args[0].__dict__.get(STAND_IN) == VAGUE and _is_asked_by_user():
-            return unknown_shape() if len(args) == 1 and not kwargs else unknown_sizes.size()
+        if self.vague and func in _SHAPES and _is_vague_to_user(args[0]):
+            return _size_of_vague(args, kwargs)
         if func in DESCRIBES:
             return func(*args)
         if func in ASKS and func not in SPECIAL:
@@ -151,15 +152,9 @@ class MetaMode(TorchFunctionMode):
         placement = devices.meet(func, args, kwargs) if devices.active and not self.inside_layer else None
         as_given = args
         if unknown_sizes.state.met and func not in TAKES_UNKNOWN:  # Comparing one of them would be a condition of the user's.
-            args = unknown_sizes.as_plain(args)
-            changed = changed_tensor(func, args, kwargs) if args is not as_given else None
-            if changed is not None:
-                with _plainly():  # It is given a number, or at a place, that nobody knows.
-                    become_meta(changed)
+            args = _as_plain(func, args, kwargs)
         if op_cache.only_fills(func, args, kwargs):
             return args[0]
-        if func in GRADIENTS:
-            op_cache.graph_is_needed()
         special = SPECIAL.get(func)
         given = args, kwargs
         try:
@@ -173,26 +168,29 @@ class MetaMode(TorchFunctionMode):
                     result = func(*args, **kwargs) if key is None else op_cache.call(key, func, args, kwargs)
         except Exception as raised:
             return self._instead(func, types, (args, kwargs), given, as_given, raised)
-        if self.refuses_odd_masks and func in _MASKS and not self.inside_layer and _is_odd_mask(*given):
-            raise RuntimeError(ODD_MASK)
-        check = WATCHED.get(func)
-        if check is not None and self.remarks is not None:
-            odd = check(*given, result)
-            if odd is not None:
-                self.remarks.add(func, odd)
-        if self.vague and not self.inside_layer and not expected_shapes.gives_number(func, *given):
-            result = _as_unpacked(func, args, result)
-            spread(given, result)
+        if func in _OF_NOTE:
+            self._note(func, given, result)
         if not self.inside_layer:
+            if self.vague:
+                result = _spread(func, args, given, result)
             if isinstance(result, (Tensor, tuple, list)):
                 provenance.observed(func, (args, kwargs), result)
             if devices.active:
                 result = devices.gave(func, *given, result, placement)
-        if func in axes.MAY_MIX:
-            axes.state.may_mix = True
         if axes.state.tracking is not None:
             axes.state.tracking.observed(provenance.name_of(func), *given, result)
         return result
+
+    def _note(self, func: Callable[..., Any], given: Call, result: Any) -> None:
+        """What is odd of a call is a remark, or a failure; and what may mix the samples of a batch is told to who asks for it."""
+        if self.refuses_odd_masks and func in _MASKS and not self.inside_layer and _is_odd_mask(*given):
+            raise RuntimeError(ODD_MASK)
+        check = WATCHED.get(func)
+        odd = check(*given, result) if check is not None and self.remarks is not None else None
+        if odd is not None and self.remarks is not None:
+            self.remarks.add(func, odd)
+        if func in axes.MAY_MIX:
+            axes.state.may_mix = True
 
     def _instead(self, func: Callable[..., Any], types: Any, tried: Call, given: Call, as_given: Args, raised: Exception) -> Any:
         """The result of a call that failed: with sizes as numbers, as eager has it, or as the run recovers from it. Raises its error else.
@@ -281,9 +279,32 @@ def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
     return count > MOST_REAL and all(count > shape.numel() for shape in shapes) and changed_tensor(func, args, kwargs) is None
 
 
-def _is_asked_by_user() -> bool:
-    """Whether code of the user's asks the mode, rather than torch's or our own."""
-    return not sys._getframe(2).f_code.co_filename.startswith((WORKER, TORCH))
+def _size_of_vague(args: Args, kwargs: Optional[Kwargs]) -> Any:
+    """What nobody knows of a stand-in, as its shape or as the size of one dim."""
+    return unknown_shape() if len(args) == 1 and not kwargs else unknown_sizes.size()
+
+
+def _as_plain(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Args:
+    """Arguments with unknown sizes as numbers; what an operation changes by one holds no known numbers any more."""
+    plain = unknown_sizes.as_plain(args)
+    changed = changed_tensor(func, plain, kwargs) if plain is not args else None
+    if changed is not None:
+        with _plainly():  # It is given a number, or at a place, that nobody knows.
+            become_meta(changed)
+    return plain
+
+
+def _spread(func: Callable[..., Any], args: Args, given: Call, result: Any) -> Any:
+    """The result of a call, which is as vague as what the call was given, unless it is a number whatever that is."""
+    if not expected_shapes.gives_number(func, *given):
+        result = _as_unpacked(func, args, result)
+        spread(given, result)
+    return result
+
+
+def _is_vague_to_user(tensor: Tensor) -> bool:
+    """Whether a stand-in of which nothing is known is asked by code of the user's, rather than by torch's or our own."""
+    return tensor.__dict__.get(STAND_IN) == VAGUE and not sys._getframe(2).f_code.co_filename.startswith((WORKER, TORCH))
 
 
 def _as_unpacked(func: Callable[..., Any], args: Args, result: Any) -> Any:

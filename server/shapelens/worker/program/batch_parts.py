@@ -96,6 +96,30 @@ def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, 
     return GivenParts(opening, {key: forms_of_leaf(leaf, "%s.%s" % (name, key)) for key, leaf in zip(keys, part.parts)})
 
 
+class _Taken:
+    """What the uses of a name take out of it."""
+
+    def __init__(self) -> None:
+        self.keys: Dict[str, BatchPart] = {}
+        self.attributes: Dict[str, BatchPart] = {}
+        self.items: Dict[int, BatchPart] = {}
+        self.place: Optional[int] = None  # among the arguments of the model
+        self.handed_on: Optional[BatchPart] = None  # what a method takes out of it
+
+    def part(self, name: str) -> BatchPart:
+        """All of that as one: keys or attributes, or else items; a tensor where there are none."""
+        for opening, found in (("{", self.keys), (".", self.attributes)):
+            if found and len(found) <= MOST_PARTS:
+                return BatchPart(name, opening, tuple(found), tuple(found.values()))
+        if len(self.items) > 1 and max(self.items) < MOST_PARTS:
+            return BatchPart(name, "(", (), tuple([self.items.get(number, BatchPart("_")) for number in range(max(self.items) + 1)]))
+        if self.handed_on is not None and (self.handed_on.opening or self.place is None):
+            return self.handed_on._replace(name=name)
+        if list(self.items) == [0] and self.place is None:
+            return BatchPart(name, "(", (), (self.items[0], BatchPart("_")))
+        return BatchPart(name, place=self.place)
+
+
 class _Reader:
     """cls: whose methods `self` has; models: the names by which the text calls the model."""
 
@@ -117,49 +141,44 @@ class _Reader:
 
     def of_name(self, name: str, index: Index, depth: int) -> BatchPart:
         """What is taken out of a name, by all of its uses."""
-        keys: Dict[str, BatchPart] = {}
-        attributes: Dict[str, BatchPart] = {}
-        items: Dict[int, BatchPart] = {}
-        place: Optional[int] = None
-        handed_on: Optional[BatchPart] = None
+        taken = _Taken()
         for node in index.loads.get(name, ()) if depth <= DEEPEST else ():
-            parent = index.parents.get(node)
-            if isinstance(parent, ast.Assign) and parent.value is node:
-                found = self.of_target(parent.targets[0], index, depth + 1, name)
-                if found is not None and found.opening:
-                    return found._replace(name=name)
-            elif isinstance(parent, ast.Subscript) and parent.value is node:
-                key = parent.slice
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    keys.setdefault(key.value, self._of_value(parent, key.value, index, depth + 1))
-                elif isinstance(key, ast.Constant) and type(key.value) is int and key.value >= 0:
-                    items.setdefault(key.value, self._of_value(parent, name, index, depth + 1))
-                elif isinstance(key, ast.Slice):
-                    found = self._of_value(parent, name, index, depth + 1)
-                    if found.opening == "(":
-                        return found._replace(name=name)
-            elif isinstance(parent, ast.Attribute) and not hasattr(torch.Tensor, parent.attr):
-                call = index.parents.get(parent)
-                if parent.attr in ("items", "keys", "values") or (isinstance(call, ast.Call) and call.func is parent):
-                    continue
-                attributes.setdefault(parent.attr, self._of_value(parent, parent.attr, index, depth + 1))
-            elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
-                found = self.of_target(parent.target, index, depth + 1, name)
-                if found is not None:
-                    return BatchPart(name, "(", (), (found, found))
-            elif isinstance(parent, (ast.Call, ast.Starred, ast.keyword)):
-                place = self._place(node, parent, index) if place is None else place
-                handed_on = handed_on or self._handed_on(node, parent, index, depth + 1)
-        for opening, found_parts in (("{", keys), (".", attributes)):
-            if found_parts and len(found_parts) <= MOST_PARTS:
-                return BatchPart(name, opening, tuple(found_parts), tuple(found_parts.values()))
-        if len(items) > 1 and max(items) < MOST_PARTS:
-            return BatchPart(name, "(", (), tuple([items.get(number, BatchPart("_")) for number in range(max(items) + 1)]))
-        if handed_on is not None and (handed_on.opening or place is None):
-            return handed_on._replace(name=name)
-        if list(items) == [0] and place is None:
-            return BatchPart(name, "(", (), (items[0], BatchPart("_")))
-        return BatchPart(name, place=place)
+            whole = self._note(taken, node, name, index, depth + 1)
+            if whole is not None:
+                return whole
+        return taken.part(name)
+
+    def _note(self, taken: _Taken, node: ast.expr, name: str, index: Index, depth: int) -> Optional[BatchPart]:
+        """Note what one use of a name takes out of it; all that it holds where that use tells it."""
+        parent = index.parents.get(node)
+        if isinstance(parent, ast.Assign) and parent.value is node:
+            found = self.of_target(parent.targets[0], index, depth, name)
+            return found._replace(name=name) if found is not None and found.opening else None
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            return self._note_item(taken, parent, name, index, depth)
+        if isinstance(parent, ast.Attribute) and not hasattr(torch.Tensor, parent.attr):
+            call = index.parents.get(parent)
+            if parent.attr not in ("items", "keys", "values") and not (isinstance(call, ast.Call) and call.func is parent):
+                taken.attributes.setdefault(parent.attr, self._of_value(parent, parent.attr, index, depth))
+        elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+            found = self.of_target(parent.target, index, depth, name)
+            return BatchPart(name, "(", (), (found, found)) if found is not None else None
+        elif isinstance(parent, (ast.Call, ast.Starred, ast.keyword)):
+            taken.place = self._place(node, parent, index) if taken.place is None else taken.place
+            taken.handed_on = taken.handed_on or self._handed_on(node, parent, index, depth)
+        return None
+
+    def _note_item(self, taken: _Taken, item: ast.Subscript, name: str, index: Index, depth: int) -> Optional[BatchPart]:
+        """Note an item, by its key or number; what a slice of it holds where that is unpacked."""
+        key = item.slice
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            taken.keys.setdefault(key.value, self._of_value(item, key.value, index, depth))
+        elif isinstance(key, ast.Constant) and type(key.value) is int and key.value >= 0:
+            taken.items.setdefault(key.value, self._of_value(item, name, index, depth))
+        elif isinstance(key, ast.Slice):
+            found = self._of_value(item, name, index, depth)
+            return found._replace(name=name) if found.opening == "(" else None
+        return None
 
     def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> BatchPart:
         """What is taken out of the value of an expression: of the names that it is assigned to."""

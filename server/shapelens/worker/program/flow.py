@@ -139,8 +139,8 @@ class Flow:
             items = iter(iterable)
             for item in items:
                 count = loop.count = count + 1
-                if count == 1 and giving.latest is not None:
-                    batches = _LoaderTurns(giving.latest, item)
+                if count == 1:
+                    batches = _LoaderTurns.of(giving.latest, item)
                 yield _fitted(item, pattern)
                 goes_on = loop.goes_on(count)
                 if watch is not None and not loop.has_met() and (count == FIRST or not goes_on):
@@ -150,12 +150,8 @@ class Flow:
                 if is_long:
                     loop.end_early()
                 if is_long or not goes_on:
-                    last = _fitted(iterable[-1], pattern) if type(iterable) is range else _fitted(next(items, item), pattern)
-                    for _ in self._turns_aside(lines, loop):
-                        yield last
-                    for last in self._turn_of_last_batch(batches or _SlicedTurns.of(iterable), loop):
-                        yield _fitted(last, pattern)
-                    unknown_sizes.cut_short(loop.gathered())
+                    last = iterable[-1] if type(iterable) is range else next(items, item)
+                    yield from self._last_turns(loop, lines, _fitted(last, pattern), batches or _SlicedTurns.of(iterable), pattern)
                     return
         except ENDS_STATEMENT as error:  # Of the iterable: the body's own end there.
             if not self._is_aside:
@@ -165,13 +161,21 @@ class Flow:
         finally:
             if watch is not None:
                 watch.end()
-        for last in self._turn_of_last_batch(batches, loop):
-            yield _fitted(last, pattern)
+        yield from self._turn_of_last_batch(batches, loop, pattern)
         if is_open or unknown_sizes.state.ended_early != ended_early:
             unknown_sizes.cut_short(loop.gathered())
         if count == 0 and _is_unknown(iterable):
             yield _fitted(absent("an item", "definition"), pattern)
             unknown_sizes.cut_short(loop.gathered())
+
+    def _last_turns(
+        self, loop: Loop, lines: Tuple[int, int], last: Any, batches: Union["_LoaderTurns", "_SlicedTurns", None], pattern: Pattern
+    ) -> Iterator[Any]:
+        """The items of the last turns of a loop that is cut: for branches that it has not taken, and of the last batch."""
+        for _ in self._turns_aside(lines, loop):
+            yield last
+        yield from self._turn_of_last_batch(batches, loop, pattern)
+        unknown_sizes.cut_short(loop.gathered())
 
     def _take_further(self, loop: Loop, line: int, items: Iterator[Any], watch: Watch) -> None:
         """Let a loop take its further turns unobserved, for as long as it may."""
@@ -208,7 +212,7 @@ class Flow:
             finally:
                 self._turned, self._is_aside = {}, False
 
-    def _turn_of_last_batch(self, batches: Union["_LoaderTurns", "_SlicedTurns", None], loop: Loop) -> Iterator[Any]:
+    def _turn_of_last_batch(self, batches: Union["_LoaderTurns", "_SlicedTurns", None], loop: Loop, pattern: Pattern) -> Iterator[Any]:
         """The item of the last batch of a loader, which is smaller than the others: what holds for a full batch may fail there."""
         if batches is None or self._last_turn is None or self._is_aside or loop.seconds_of_turn() > LONGEST_TURN:
             return
@@ -222,7 +226,7 @@ class Flow:
         self._is_aside = True
         try:
             with self._last_turn(last[1]):
-                yield last[0]
+                yield _fitted(last[0], pattern)
         finally:
             self._is_aside = False
             loop.frame.f_globals.update(names)  # What follows is shown as after a full batch.
@@ -343,6 +347,11 @@ class _LoaderTurns:
     def __init__(self, iterator: BatchIterator, item: Any) -> None:
         self._iterator = iterator
         self._first, self._item = iterator.current, item
+
+    @classmethod
+    def of(cls, iterator: Optional[BatchIterator], item: Any) -> Optional["_LoaderTurns"]:
+        """Those of a loop whose first item a loader gave; None where none did."""
+        return cls(iterator, item) if iterator is not None else None
 
     def last(self) -> Optional[Tuple[Any, str]]:
         """The item of the last batch, and why that is smaller; None where it is not, or an item is made otherwise from a batch."""

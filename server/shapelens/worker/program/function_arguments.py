@@ -13,7 +13,7 @@ import json
 import re
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -48,6 +48,25 @@ _A_TEXT = "a few words of text"
 _TENSORS_OF = ("from_numpy", "FloatTensor", "LongTensor", "Tensor", "tensor", "as_tensor")
 _DISCOUNTS = ("gamma", "tau", "discount", "lambda", "lam")
 _MEASURES = re.compile(r"loss|acc|metric|score|dice|iou|jaccard|error|precision|recall|f1|psnr|entropy|kl|bce|mse|mae|criterion|elbo")
+
+
+class AskedParameter(NamedTuple):
+    """A parameter, and what the function says of it."""
+
+    parameter: inspect.Parameter
+    annotation: str
+    uses: Uses
+    batch: Optional[BatchPart]  # what a loop over it takes out of each item
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.parameter.name
+
+    @property
+    def words(self) -> str:
+        """The words of its name."""
+        return words_of(self.name)
 
 
 class FunctionArguments:
@@ -107,54 +126,110 @@ class FunctionArguments:
             return []
 
     def _forms(self, parameter: inspect.Parameter) -> List[Form]:
-        name, words = parameter.name, words_of(parameter.name)
-        uses = self._uses(name)
-        batch = self._batch(name)
-        annotation = _text(parameter.annotation)
-        if words in ("device", "dev"):
-            return [Form('"cpu"')]
-        if not annotation and type(parameter.default) in (bool, int, float, str):
-            return [Form(repr(parameter.default))]
-        if self._node is not None and self._node.name == "__getitem__":
-            return [Form("0")]
-        if self._is_played and words in _DISCOUNTS and not annotation:
-            return [Form("0.5"), UNKNOWN]
-        samples = self._samples(name)
-        if samples is not None:
-            return list(lists_of_samples(samples))
-        if EVALUATED.fullmatch(words) or annotation.rpartition(".")[2] == "EvalPrediction":
-            return [*self._evaluated(name), UNKNOWN]
-        if batch is not None and (LOADER.fullmatch(words) or "Loader" in annotation) and not tensors_by_name(name):
-            return [*self._loaders(batch), UNKNOWN]
-        if LOSS.fullmatch(words) and uses.kinds.get("called"):
-            return [*map(Form, _LOSSES), UNKNOWN]
-        if self._is_model(parameter, uses):
-            return [*[Form(example.model) for example in self._fitting(name)], UNKNOWN]
-        if STEERS.fullmatch(words) or LOADER.fullmatch(words) or uses.kinds.get("called"):
-            return [UNKNOWN]
-        if MODEL.fullmatch(words) and (uses.kinds.get("called") or any(not _is_of_tensors(part) for part in uses.parts)):
-            return [UNKNOWN]
-        if self._is_only_written(name):
-            return [Form("1"), UNKNOWN]
-        if uses.kinds.get("text") and not uses.kinds.get("tensor"):
-            return [Form(json.dumps(next((choice for choice in uses.choices if isinstance(choice, str)), _A_TEXT))), UNKNOWN]
-        if (annotation and _is_no_tensor(annotation)) or (not annotation and _has_no_tensors(uses)):
-            return [UNKNOWN]
-        if not annotation and not uses.kinds.get("tensor") and (SURELY_INT.fullmatch(words) or not tensors_by_name(name)):
-            is_unused = not any(uses.kinds.values()) and not uses.parts and self._is_only_handed_on(name)
-            return numbers_by_name(name) or ([UNKNOWN] if is_unused else [])
-        is_open = (not annotation or annotation.rpartition(".")[2] == "Tensor") and name not in self._said
-        tensors = self._forms_of_leaf(BatchPart(name), name) if is_open else []
-        if tensors and (uses.is_array or (forms.forms_by_name(name) and self._is_made_tensor(name))):
-            arrays = _without_batch(tensors) if self._is_one_of_a_batch(name) else tensors
-            return [replace(form, template=form.template + ".numpy()") for form in arrays]
-        if self._is_played and tensors_of_agents(name) and tensors:
-            return tensors
-        if is_measured(name) and not annotation and name not in self._said:
-            return forms.distinct_forms(
-                [*(forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)), *forms.general_forms(name)], name
-            )
-        return []
+        asked = AskedParameter(parameter, _text(parameter.annotation), self._uses(parameter.name), self._batch(parameter.name))
+        found = (rule(self, asked) for rule in RULES)
+        return next((forms_found for forms_found in found if forms_found is not None), [])
+
+    # --- the rules, in the order of RULES ---
+
+    def _device(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is called a device is the processor."""
+        return [Form('"cpu"')] if asked.words in ("device", "dev") else None
+
+    def _default(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """A plain default says all, where no annotation says more."""
+        default = asked.parameter.default
+        return [Form(repr(default))] if not asked.annotation and type(default) in (bool, int, float, str) else None
+
+    def _index(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """A data set is asked for its first item."""
+        return [Form("0")] if self._node is not None and self._node.name == "__getitem__" else None
+
+    def _discount(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What an agent discounts by lies between 0 and 1."""
+        return [Form("0.5"), UNKNOWN] if self._is_played and asked.words in _DISCOUNTS and not asked.annotation else None
+
+    def _list_of_samples(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What makes a batch is given a list of samples."""
+        samples = self._samples(asked.name)
+        return list(lists_of_samples(samples)) if samples is not None else None
+
+    def _evaluation(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What computes metrics for a trainer is given its predictions and labels."""
+        is_one = EVALUATED.fullmatch(asked.words) or asked.annotation.rpartition(".")[2] == "EvalPrediction"
+        return [*self._evaluated(asked.name), UNKNOWN] if is_one else None
+
+    def _loader(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is called a loader, and gone through, gives batches."""
+        if asked.batch is None or not (LOADER.fullmatch(asked.words) or "Loader" in asked.annotation) or tensors_by_name(asked.name):
+            return None
+        return [*self._loaders(asked.batch), UNKNOWN]
+
+    def _loss(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is called a loss, and called, is one of torch's."""
+        return [*map(Form, _LOSSES), UNKNOWN] if LOSS.fullmatch(asked.words) and asked.uses.kinds.get("called") else None
+
+    def _model(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """A model is built as the example of a class says."""
+        if not self._is_model(asked.parameter, asked.uses):
+            return None
+        return [*[Form(example.model) for example in self._fitting(asked.name)], UNKNOWN]
+
+    def _object(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """Of what steers, of any other loader, function or model nothing is known."""
+        is_model = MODEL.fullmatch(asked.words) and any(not _is_of_tensors(part) for part in asked.uses.parts)
+        is_one = STEERS.fullmatch(asked.words) or LOADER.fullmatch(asked.words) or asked.uses.kinds.get("called") or is_model
+        return [UNKNOWN] if is_one else None
+
+    def _number_to_write(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is only written into texts is a number."""
+        return [Form("1"), UNKNOWN] if self._is_only_written(asked.name) else None
+
+    def _words(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """A text is one of those that the code compares it with, or any."""
+        if not asked.uses.kinds.get("text") or asked.uses.kinds.get("tensor"):
+            return None
+        text = next((choice for choice in asked.uses.choices if isinstance(choice, str)), _A_TEXT)
+        return [Form(json.dumps(text)), UNKNOWN]
+
+    def _other_object(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """Of what its annotation, or else its parts, say is no tensor nothing is known."""
+        is_one = _is_no_tensor(asked.annotation) if asked.annotation else _has_no_tensors(asked.uses)
+        return [UNKNOWN] if is_one else None
+
+    def _number(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is called as no tensor is may be a number; nothing is known of what is only handed on."""
+        name, uses = asked.name, asked.uses
+        is_number = SURELY_INT.fullmatch(asked.words) or not tensors_by_name(name)
+        if asked.annotation or uses.kinds.get("tensor") or not is_number:
+            return None
+        is_unused = not any(uses.kinds.values()) and not uses.parts and self._is_only_handed_on(name)
+        return numbers_by_name(name) or ([UNKNOWN] if is_unused else [])
+
+    def _array(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """An array has the forms of the tensor that it becomes, one row of it where that is made a batch of one."""
+        name, tensors = asked.name, self._tensors(asked)
+        if not tensors or not (asked.uses.is_array or (forms.forms_by_name(name) and self._is_made_tensor(name))):
+            return None
+        arrays = _without_batch(tensors) if self._is_one_of_a_batch(name) else tensors
+        return [replace(form, template=form.template + ".numpy()") for form in arrays]
+
+    def _of_agent(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """The states, actions and rewards of an agent."""
+        return (self._tensors(asked) or None) if self._is_played and tensors_of_agents(asked.name) else None
+
+    def _measured(self, asked: AskedParameter) -> Optional[List[Form]]:
+        """What is measured has the forms of predictions and targets."""
+        name = asked.name
+        if not is_measured(name) or asked.annotation or name in self._said:
+            return None
+        found = [forms.shape_of(dtype, dims, name) for dtype, dims in read_forms(MEASURED)]
+        return forms.distinct_forms([*found, *forms.general_forms(name)], name)
+
+    def _tensors(self, asked: AskedParameter) -> List[Form]:
+        """The forms of a parameter as a tensor; [] where its annotation or the text says them."""
+        is_open = (not asked.annotation or asked.annotation.rpartition(".")[2] == "Tensor") and asked.name not in self._said
+        return self._forms_of_leaf(BatchPart(asked.name), asked.name) if is_open else []
 
     def calls(self) -> Iterator[str]:
         """The arguments of a loss or metric of two tensors or more, as what an example of a class gives and is given."""
@@ -350,30 +425,57 @@ class FunctionArguments:
             yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
 
     def _parts(self, batch: BatchPart, model: Optional[ClassExample]) -> Iterator[List[Form]]:
-        """What stands in the places of a batch's tensors."""
+        """What stands in the places of a batch's tensors: what the model takes and gives, then what their names say."""
         leaves = list(batch.leaves())
-        own = [Form(text) for text in model.arguments] if model is not None else []
-        targets = [Form(text) for text in targets_of(model)] if model is not None else []
-        placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
-        rest = [number for number in range(len(leaves)) if number not in placed]
-        if placed and batch.opening:
-            for target in targets if rest else targets[:1]:
-                yield [placed.get(number, target) for number in range(len(leaves))]
-        elif model is not None and len(leaves) > len(own):
-            for target in targets:
-                yield [*own, *[target] * (len(leaves) - len(own))]
-        elif model is not None and not batch.opening:
-            yield own[:1]
-            for target in targets[:4]:  # `model(*batch)`, or a batch that is handed on.
-                yield [Form("(%s, %s)" % (", ".join(form.template for form in own), target.template))]
-        elif model is not None:
-            yield own[: len(leaves)]
+        if model is not None:
+            yield from _parts_by_model(batch, leaves, model)
         options = [_by_name(leaf.name) for leaf in leaves]
         first = [each[0] for each in options]
         yield first
         for place in range(len(leaves) - 1, -1, -1):
             for form in options[place][1:4]:
                 yield [*first[:place], form, *first[place + 1 :]]
+
+
+Rule = Callable[[FunctionArguments, AskedParameter], Optional[List[Form]]]
+# What tells the forms of a parameter that is no tensor: the first one that answers does. [] says that it is a tensor.
+RULES: Tuple[Rule, ...] = (
+    FunctionArguments._device,
+    FunctionArguments._default,
+    FunctionArguments._index,
+    FunctionArguments._discount,
+    FunctionArguments._list_of_samples,
+    FunctionArguments._evaluation,
+    FunctionArguments._loader,
+    FunctionArguments._loss,
+    FunctionArguments._model,
+    FunctionArguments._object,
+    FunctionArguments._number_to_write,
+    FunctionArguments._words,
+    FunctionArguments._other_object,
+    FunctionArguments._number,
+    FunctionArguments._array,
+    FunctionArguments._of_agent,
+    FunctionArguments._measured,
+)
+
+
+def _parts_by_model(batch: BatchPart, leaves: List[BatchPart], model: ClassExample) -> Iterator[List[Form]]:
+    """What a model takes, and targets that fit what it gives in the places that are left."""
+    own, targets = [Form(text) for text in model.arguments], [Form(text) for text in targets_of(model)]
+    placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
+    if placed and batch.opening:
+        for target in targets if len(placed) < len(leaves) else targets[:1]:
+            yield [placed.get(number, target) for number in range(len(leaves))]
+    elif len(leaves) > len(own):
+        for target in targets:
+            yield [*own, *[target] * (len(leaves) - len(own))]
+    elif batch.opening:
+        yield own[: len(leaves)]
+    else:
+        yield own[:1]
+        for target in targets[:4]:  # `model(*batch)`, or a batch that is handed on.
+            yield [Form("(%s, %s)" % (", ".join(form.template for form in own), target.template))]
 
 
 def _without_batch(found: List[Form]) -> List[Form]:

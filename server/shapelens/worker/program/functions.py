@@ -14,7 +14,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -287,11 +287,17 @@ class FunctionCalls:
             usual = "%s(%s)" % (text, given)
             if trials.whole(usual).error is None and not self._runner.evaluation.remarks.found:
                 return with_names_once(usual)
+        return self._searched(callee, trials, shapes, said, arguments)
+
+    def _searched(
+        self, callee: Callee, trials: TrialRunner, shapes: Mapping[str, InputShape], said: Sequence[str], arguments: FunctionArguments
+    ) -> Optional[str]:
+        """The call that a search of its inputs finds. said: the parameters of which the text says a shape."""
         parts = {each.name: arguments.parts(each) for each in arguments.parameters()}
         known_parts = {name: given for name, given in parts.items() if given is not None}
         shapes = {name: shape for name, shape in shapes.items() if name in said or name not in known_parts}
         inputs = InputSearch(trials, shapes, MOST_TRIES, lambda made, error: [], arguments.forms, known_parts)
-        best = last_of(inputs.search(BuildPlan(text), function))
+        best = last_of(inputs.search(BuildPlan(callee.text), callee.function))
         if best is None or best.trial is None:
             return None
         if (best.trial.error is not None and is_mismatch(best.trial)) or self._is_strange(best.expression):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ..search.evidence import BuildPlan
 from ..search.inputs import forms
@@ -133,30 +133,26 @@ class StepSearch:
         wanted = self._wanted()
         numbers = [fixed for fixed in [plain_argument(each.name) for each in wanted] if fixed is not None]
         others = [each.name for each in wanted if plain_argument(each.name) is None]
-        own = ", ".join(given.arguments)
         targets = list(targets_of(given))
         if others and all(name in given.named for name in others):  # As the class calls these tensors itself.
             yield ", ".join([*[given.named[name] for name in others], *numbers])
         if others and (others[0] in BATCHES or (len(others) == 1 and numbers)):
-            part = self._part(others[0])
-            if part.opening:
-                yield from (", ".join([batch, *numbers]) for batch in _batches(part, given, targets))
-                return
-            if part.place is None:
-                for target in targets:
-                    yield ", ".join(["(%s, %s)" % (own, target), *numbers])
-            yield ", ".join([own if len(given.arguments) == 1 else "(%s,)" % own, *numbers])
-            yield ", ".join(["(%s,)" % own, *numbers])
+            yield from (", ".join([batch, *numbers]) for batch in self._batches_of(others[0], given, targets))
         elif "loss" in getattr(self._method, "__name__", "") and len(others) == 2 and given.output is not None:
             yield from (", ".join([given.output, target, *numbers]) for target in targets)
-        elif len(others) == len(given.arguments):
-            yield ", ".join([*given.arguments, *numbers])
-            yield from (", ".join([each, *numbers]) for each in ([given.output] if given.output and len(others) == 1 else []))
-        elif len(others) == len(given.arguments) + 1:
-            yield from (", ".join([*given.arguments, target, *numbers]) for target in targets)
-            yield from (", ".join([given.output, target, *numbers]) for target in targets if given.output and len(others) == 2)
-        elif not others:
-            yield ", ".join(numbers)
+        else:
+            yield from (", ".join([*tensors, *numbers]) for tensors in _as_forward(len(others), given, targets))
+
+    def _batches_of(self, name: str, given: ClassExample, targets: List[str]) -> Iterator[str]:
+        """What a batch of that name may be: as the code takes it apart; else the inputs, with targets or without."""
+        part, own = self._part(name), ", ".join(given.arguments)
+        if part.opening:
+            yield from _batches(part, given, targets)
+            return
+        if part.place is None:
+            yield from ("(%s, %s)" % (own, target) for target in targets)
+        yield own if len(given.arguments) == 1 else "(%s,)" % own
+        yield "(%s,)" % own
 
     def _pictures_with_boxes(self) -> Iterator[str]:
         """The arguments of a step of a model that detects objects: pictures, each with the boxes in it and what these are.
@@ -211,6 +207,20 @@ def _for_optimizer(number: int, method: Any, expression: str) -> Optional[str]:
 def plain_argument(name: str) -> Optional[str]:
     """What a parameter of a step is given that is no tensor by its name."""
     return str(NUMBERS[name]) if name in NUMBERS else TEXTS.get(name)
+
+
+def _as_forward(count: int, given: ClassExample, targets: List[str]) -> Iterator[Sequence[str]]:
+    """As many tensors as a step takes: what `forward` takes, or gives, and a target where there is one more."""
+    if count == len(given.arguments):
+        yield given.arguments
+        if given.output and count == 1:
+            yield [given.output]
+    elif count == len(given.arguments) + 1:
+        yield from ([*given.arguments, target] for target in targets)
+        if given.output and count == 2:
+            yield from ([given.output, target] for target in targets)
+    elif not count:
+        yield []
 
 
 def _batches(part: BatchPart, given: ClassExample, targets: List[str]) -> Iterator[str]:

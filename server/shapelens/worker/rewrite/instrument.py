@@ -217,22 +217,9 @@ class Rewriter(ExpressionRewriter):
         return self._call(ASSUMED, [self.visit(test), ast.Constant(holds)], place_of(test))
 
     def _compound(self, node: Any) -> Any:
-        reports: List[ast.stmt] = []
         further = self._further(node) if isinstance(node, ast.For) else None
-        if isinstance(node, (ast.For, ast.AsyncFor)):
-            reports = self._report_targets(BOUND, [node.target], node)
-        elif isinstance(node, (ast.With, ast.AsyncWith)):
-            reports = self._report_targets(BOUND, [item.optional_vars for item in node.items if item.optional_vars is not None], node)
-        elif type(node).__name__ == "match_case":
-            reports = self._report_names(NAMES, list(pattern_captures(node.pattern)), "assign", node.pattern)
-        if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise) and not node.orelse:
-            if isinstance(node.test, ast.UnaryOp):
-                node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
-            if not self.guarded:
-                assume_package(node)
-        ends = isinstance(node, ast.If) and not node.orelse and _ends_program(node.body[-1])
-        if ends:  # `if not torch.isfinite(loss): sys.exit(1)`
-            node.test = self._assumed(node.test, holds=False)
+        reports = self._reports_of_body(node)
+        ends = self._assume(node) if isinstance(node, ast.If) and not node.orelse else False
         outer = self.guarded
         for field, value in ast.iter_fields(node):
             if ends and field == "test":
@@ -257,6 +244,28 @@ class Rewriter(ExpressionRewriter):
             turn = self._call(TURN, [ast.Constant(node.lineno)], place_of(node.test))
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, turn]), node.test)
         return node
+
+    def _reports_of_body(self, node: Any) -> List[ast.stmt]:
+        """The reports of what a statement binds before its body."""
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            return self._report_targets(BOUND, [node.target], node)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return self._report_targets(BOUND, [item.optional_vars for item in node.items if item.optional_vars is not None], node)
+        if type(node).__name__ == "match_case":
+            return self._report_names(NAMES, list(pattern_captures(node.pattern)), "assign", node.pattern)
+        return []
+
+    def _assume(self, node: ast.If) -> bool:
+        """Have an `if` that refuses something assume what it asks for. Returns whether it ends the program: then its test is rewritten."""
+        if isinstance(node.body[-1], ast.Raise):
+            if isinstance(node.test, ast.UnaryOp):
+                node.test.operand = _without_files(node.test.operand)  # `if not path.exists(): raise …` asserts that it is there.
+            if not self.guarded:
+                assume_package(node)
+        ends = _ends_program(node.body[-1])
+        if ends:  # `if not torch.isfinite(loss): sys.exit(1)`
+            node.test = self._assumed(node.test, holds=False)
+        return ends
 
     def _further(self, node: ast.For) -> Optional[ast.For]:
         """The turns of a `for` without reports, after those with them: a loop in the `else` of the loop. None where all have them."""

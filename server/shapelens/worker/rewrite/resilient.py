@@ -111,33 +111,16 @@ class ResilientRewriter(Rewriter):
         tensor = computes_tensors(node.value) if isinstance(node, _VALUED) and node.value is not None else False
         first, place = len(self.sites), place_of(node)
         super()._statement(node, group)
-        sites = [number for number, site in enumerate(self.sites[first:], first) if tensor and _is_of(site, place, node)]
-        for number in sites:
-            self.sites[number].tensor = True
-        unknown: List[ast.stmt] = [_unknown_at(number) for number in sites]
+        unknown = self._unknown_tensors(node, first, place) if tensor else []
         if self._fragile or isinstance(node, _BARE):
             out.extend(group)
             return
-        if isinstance(node, ast.If) and moves:
-            node.test = ast.BoolOp(ast.Or(), [node.test, ast.Constant(True)])
-        elif isinstance(node, ast.If) and branches is not None:
-            node.test = ast.Call(ast.Name(BRANCH, ast.Load()), [branches, node.test], [])
+        if isinstance(node, ast.If):
+            _open_branches(node, branches, moves=moves)
         if isinstance(node, ast.For) and not self.of_model:
-            iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
-            instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
-            out.append(guard(node, [iterable], [instead]))
-            further = node.orelse[0] if node.orelse and _is_further(node.orelse[0]) else None
-            steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern), ast.Constant(further is not None)]
-            node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
-            if further is not None:
-                node.orelse = [_guarded_further(node, further)]
-            out.append(node)
+            out.extend(_guarded_for(node, pattern))
         elif isinstance(node, ast.While) and not self.of_model:
-            turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
-            node.test = ast.BoolOp(ast.And(), [turn, node.test])
-            if while_further is not None:
-                while_further.orelse, node.orelse = node.orelse, [_guarded_further(node, while_further)]
-            out.append(guard(node, [node], [ast.Expr(_failed(node))]))
+            out.append(_guarded_while(node, while_further))
         elif isinstance(node, ast.With):
             out.extend(self._with(node))
         elif isinstance(node, ast.Return):
@@ -148,6 +131,13 @@ class ResilientRewriter(Rewriter):
             handler += [_bind(target) for target in unrewritten] + gathered + unknown
             handler += [_bind_attribute(node, name) for name in _attributes(node)] if self._is_plain else []
             out.append(guard(node, group, handler))
+
+    def _unknown_tensors(self, node: ast.stmt, first: int, place: NodePlace) -> List[ast.stmt]:
+        """What says of the tensors that a statement computes that they are unknown. first: the number of its first site."""
+        sites = [number for number, site in enumerate(self.sites[first:], first) if _is_of(site, place, node)]
+        for number in sites:
+            self.sites[number].tensor = True
+        return [_unknown_at(number) for number in sites]
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
         """A tuple into which something unknown may be spread: of such a one not even the length is known."""
@@ -242,6 +232,35 @@ def _is_further(node: ast.stmt) -> bool:
     """Whether it is a loop over the turns without reports."""
     iterable = node.iter if isinstance(node, ast.For) else None
     return isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id == FURTHER_TURNS
+
+
+def _open_branches(node: ast.If, branches: Optional[ast.expr], *, moves: bool) -> None:
+    """Have an `if` take its branch where that only moves tensors, and where a setting decides."""
+    if moves:
+        node.test = ast.BoolOp(ast.Or(), [node.test, ast.Constant(True)])
+    elif branches is not None:
+        node.test = ast.Call(ast.Name(BRANCH, ast.Load()), [branches, node.test], [])
+
+
+def _guarded_for(node: ast.For, pattern: Pattern) -> List[ast.stmt]:
+    """A `for` that goes through what its iterable gives, whatever that is; and what fails in its iterable or in its further turns."""
+    iterable = ast.Assign([ast.Name(_ITERABLE, ast.Store())], node.iter)
+    instead = ast.Assign([ast.Name(_ITERABLE, ast.Store())], _failed(node))
+    further = node.orelse[0] if node.orelse and _is_further(node.orelse[0]) else None
+    steps = [ast.Name(_ITERABLE, ast.Load()), _lines(node), _constant(pattern), ast.Constant(further is not None)]
+    node.iter = ast.Call(ast.Name(STEPS, ast.Load()), steps, [])
+    if further is not None:
+        node.orelse = [_guarded_further(node, further)]
+    return [guard(node, [iterable], [instead]), node]
+
+
+def _guarded_while(node: ast.While, further: Optional[ast.While]) -> ast.stmt:
+    """A `while` that ends where its turns are not to go on. further: its turns without reports, if it has such."""
+    turn = ast.Call(ast.Name(GOES_ON, ast.Load()), [ast.Constant(node.lineno)], [])
+    node.test = ast.BoolOp(ast.And(), [turn, node.test])
+    if further is not None:
+        further.orelse, node.orelse = node.orelse, [_guarded_further(node, further)]
+    return guard(node, [node], [ast.Expr(_failed(node))])
 
 
 def _guarded_further(node: ast.stmt, further: ast.stmt) -> ast.stmt:

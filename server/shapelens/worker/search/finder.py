@@ -303,7 +303,7 @@ class Finder:
     def _by_evidence(self, name: str, cls: type, ways: Iterable[WayToBuild], most: int = MOST_TRIES, *, is_deep: bool = False) -> Searching:
         """is_deep: with all its layers from the start."""
         inputs = InputSearch(self.runner, self._input_shapes(cls), most, lambda made, error: self._adjusted(made, error, cls))
-        best: Optional[Tuple[int, ChoiceNode]] = None
+        furthest: Optional[ChoiceNode] = None
         given: Optional[FoundExample] = None
         first = ""
         failed = 0  # how many arguments a call of the project gives whose tensors do not fit
@@ -313,21 +313,18 @@ class Finder:
                 trial = self.runner.whole(expression)
                 found = FoundExample(name, expression, way.plan.evidence, way.plan.where, way.call)
                 given_now = _count_of(way.arguments)
-                if trial.error is None and (cls in trial.classes or not trial.classes):
+                if _runs(trial, cls):
                     if failed > given_now:
                         continue  # What it does without, as a loss without targets, may be what the other call fails at.
                     yield Attempted(found)
                     return found
                 failed = max(failed, given_now if found.call is not None and is_mismatch(trial) else 0)
-                counts = is_mismatch(trial) or (not _may_be_old(way) and lacks_parts(trial, self._nodes.get(name), self._file))
-                if given is None and found.call is not None and counts:
+                if given is None and self._fails_as_called(name, way, trial):
                     given = found
                 continue
             if given is not None:
                 break
-            is_own = (way.call is not None and not _may_be_old(way)) or way.plan.evidence == "factory"
-            if is_own and cannot_be_built(self.runner.build(way.plan.text())[1]):
-                # The project builds it so, or with a function that needs no argument: what does not fit there is wrong in the code.
+            if _is_of_project(way) and cannot_be_built(self.runner.build(way.plan.text())[1]):  # What does not fit is wrong in the code.
                 given = FoundExample(name, way.plan.text(), way.plan.evidence, way.plan.where, way.call)
                 break
             first = first or way.plan.text()
@@ -339,35 +336,36 @@ class Finder:
                 if node is not None:
                     yield Attempted(self._found(name, node, inputs))
                     return self._found(name, inputs.completed(node), inputs)
-                reached = inputs.best.trial.reached if inputs.best is not None and inputs.best.trial is not None else -1
-                if inputs.best is not None and (best is None or reached > best[0]):
-                    best = reached, inputs.best
+                furthest = _further(furthest, inputs.best)
                 if not inputs.too_long:
                     break
             if self.runner.is_over:
                 break
         if given is not None:  # The project's own call fails: no other one makes up for that.
             return given
-        if best is not None:
-            found = self._found(name, best[1], inputs)
-            is_ours = _is_built_by_project(found)
-            other = runs_with_other_sizes(
-                self.runner,
-                found.expression,
-                best[1].trial,
-                keeps_constructor=is_ours,
-                said=found.inputs_said,
-            )
-            if other is None and not is_ours and best[1].trial is not None:
-                other = self._with_other_options(name, found.expression, best[1].trial)
-            if other is not None:
-                return replace(found, expression=other)
-            variants = (*self._other_options(found), *inputs.with_more(best[1]))
-            too_long = best[1].trial is not None and isinstance(best[1].trial.error, TooLong)
-            return replace(found, doubtful=True, variants=variants, mistakes={} if too_long else None)
+        if furthest is not None:
+            return self._doubtful(name, furthest, inputs)
         first = first or "%s()" % name  # What cannot even be built is told of.
         found = FoundExample(name, first, "inferred", doubtful=True)
         return replace(found, variants=tuple(self._other_options(found)))
+
+    def _fails_as_called(self, name: str, way: WayToBuild, trial: Trial) -> bool:
+        """Whether what a call of the project fails at is wrong in the code."""
+        may_be_wrong = is_mismatch(trial) or (not _may_be_old(way) and lacks_parts(trial, self._nodes.get(name), self._file))
+        return way.call is not None and may_be_wrong
+
+    def _doubtful(self, name: str, furthest: ChoiceNode, inputs: InputSearch) -> FoundExample:
+        """The example that came furthest, as it runs with other sizes or options; one that may be wrong where it runs with none."""
+        found, trial = self._found(name, furthest, inputs), furthest.trial
+        is_ours = _is_built_by_project(found)
+        other = runs_with_other_sizes(self.runner, found.expression, trial, keeps_constructor=is_ours, said=found.inputs_said)
+        if other is None and not is_ours and trial is not None:
+            other = self._with_other_options(name, found.expression, trial)
+        if other is not None:
+            return replace(found, expression=other)
+        variants = (*self._other_options(found), *inputs.with_more(furthest))
+        too_long = trial is not None and isinstance(trial.error, TooLong)
+        return replace(found, doubtful=True, variants=variants, mistakes={} if too_long else None)
 
     def _with_other_options(self, name: str, expression: str, trial: Trial) -> Optional[str]:
         """The example with another text or truth for its constructor that does what fails, and runs; None where none was found."""
@@ -543,6 +541,24 @@ def _of_known(known: Known) -> FoundExample:
 def _is_built_by_project(found: FoundExample) -> bool:
     """Whether the project says itself how the model of an example is built."""
     return found.evidence in ("usage", "factory")
+
+
+def _runs(trial: Trial, cls: type) -> bool:
+    """Whether an attempt ran to its end, and came to `forward` of the class, where it came to any."""
+    return trial.error is None and (cls in trial.classes or not trial.classes)
+
+
+def _further(one: Optional[ChoiceNode], other: Optional[ChoiceNode]) -> Optional[ChoiceNode]:
+    """The choice that came further; the first of two that came as far."""
+    if one is None or other is None:
+        return other if one is None else one
+    reached = [node.trial.reached if node.trial is not None else -1 for node in (one, other)]
+    return other if reached[1] > reached[0] else one
+
+
+def _is_of_project(way: WayToBuild) -> bool:
+    """Whether the project itself builds a class so, or a function of it that needs no argument."""
+    return (way.call is not None and not _may_be_old(way)) or way.plan.evidence == "factory"
 
 
 def _may_be_old(way: WayToBuild) -> bool:

@@ -146,22 +146,15 @@ def _instances(level: Level, test: ast.expr, text: str, needed: bool) -> Iterato
 
 
 def _others(level: Level, test: ast.expr, node: ast.expr, value: Any) -> Iterator[Any]:
-    asked = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
-    for kind in (tuple, list):  # `isinstance(kernel_size, tuple)`
-        if kind.__name__ in asked and isinstance(value, (int, list, tuple)) and not isinstance(value, (bool, kind)):
-            several = [value, value] if isinstance(value, int) else list(value)
-            if len(several) > 2 and several.count(several[0]) == len(several):  # So many were a guess; most often there are two.
-                yield kind(several[:2])
-            yield kind(several)
+    yield from _as_sequence(test, value)
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
         yield from sorted(NUMBERS, key=lambda number: abs(number - value) if value else number)
         yield from (number for number in range(value + 1, value + 40) if number not in NUMBERS)
     elif isinstance(value, (list, tuple)):
-        for length in range(1, 9):
-            if value:
-                yield type(value)((list(value) + [value[-1]] * length)[:length])
+        for length in range(1, 9) if value else ():
+            yield type(value)((list(value) + [value[-1]] * length)[:length])
         if value and all(isinstance(item, float) for item in value):
             yield from (type(value)([number] * len(value)) for number in (0.1, 0.5, 0.0, 1.0, 2.0))
     elif isinstance(value, float):
@@ -172,6 +165,17 @@ def _others(level: Level, test: ast.expr, node: ast.expr, value: Any) -> Iterato
                 yield part.value
             elif isinstance(part, (ast.Name, ast.Attribute)) and part is not node:
                 yield from _members(level, part)
+
+
+def _as_sequence(test: ast.expr, value: Any) -> Iterator[Any]:
+    """A number or sequence as the one that a condition asks for: `isinstance(kernel_size, tuple)`."""
+    asked = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
+    for kind in (tuple, list):
+        if kind.__name__ in asked and isinstance(value, (int, list, tuple)) and not isinstance(value, (bool, kind)):
+            several = [value, value] if isinstance(value, int) else list(value)
+            if len(several) > 2 and several.count(several[0]) == len(several):  # So many were a guess; most often there are two.
+                yield kind(several[:2])
+            yield kind(several)
 
 
 def _members(level: Level, node: ast.expr) -> List[Any]:

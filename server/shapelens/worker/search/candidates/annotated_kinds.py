@@ -65,31 +65,37 @@ def annotated_kind(annotation: Any, function: Any = None, depth: int = 0) -> Ann
     if annotation is None or annotation is type(None):
         return AnnotatedKind("", optional=True)
     origin = typing.get_origin(annotation)
-    args = typing.get_args(annotation)
     if (origin is not None and getattr(origin, "__name__", "") == "Annotated") or hasattr(annotation, "__metadata__"):
-        return annotated_kind(args[0], function, depth + 1)
-    if origin in UNIONS:
-        return _union([annotated_kind(arg, function, depth + 1) for arg in args])
-    if origin is typing.Literal:
-        return AnnotatedKind("choice", choices=args)
-    if origin is type:
-        inner = args[0] if args and isinstance(args[0], type) else None
-        return AnnotatedKind("class", cls=inner)
-    if origin is collections.abc.Callable:
-        return AnnotatedKind("called", cls=args[-1] if args and isinstance(args[-1], type) else None)
-    if origin is tuple:
-        return _tuple([annotated_kind(arg, function, depth + 1) for arg in args if arg is not Ellipsis], Ellipsis in args)
+        return annotated_kind(typing.get_args(annotation)[0], function, depth + 1)
+    generic = _of_generic(origin, typing.get_args(annotation), function, depth)
+    if generic is not None:
+        return generic
     if isinstance(origin, type):
-        if issubclass(origin, collections.abc.Mapping):
-            return AnnotatedKind("dict")
-        if issubclass(origin, collections.abc.Iterable):
-            return AnnotatedKind("list", item=annotated_kind(args[0], function, depth + 1) if args else None)
         annotation = origin
     if isinstance(annotation, typing.TypeVar):
         return annotated_kind(annotation.__bound__, function, depth + 1) if annotation.__bound__ is not None else NOTHING
     if hasattr(annotation, "__supertype__"):  # typing.NewType
         return annotated_kind(annotation.__supertype__, function, depth + 1)
     return _of_class(annotation) if isinstance(annotation, type) else AnnotatedKind(BY_NAME.get(getattr(annotation, "__name__", ""), ""))
+
+
+def _of_generic(origin: Any, args: Tuple[Any, ...], function: Any, depth: int) -> Optional[AnnotatedKind]:
+    """What `origin[args]` asks for; None for what is no generic of typing's or of a container."""
+    if origin in UNIONS:
+        return _union([annotated_kind(arg, function, depth + 1) for arg in args])
+    if origin is typing.Literal:
+        return AnnotatedKind("choice", choices=args)
+    if origin is type:
+        return AnnotatedKind("class", cls=args[0] if args and isinstance(args[0], type) else None)
+    if origin is collections.abc.Callable:
+        return AnnotatedKind("called", cls=args[-1] if args and isinstance(args[-1], type) else None)
+    if origin is tuple:
+        return _tuple([annotated_kind(arg, function, depth + 1) for arg in args if arg is not Ellipsis], Ellipsis in args)
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping):
+        return AnnotatedKind("dict")
+    if isinstance(origin, type) and issubclass(origin, collections.abc.Iterable):
+        return AnnotatedKind("list", item=annotated_kind(args[0], function, depth + 1) if args else None)
+    return None
 
 
 def _of_class(cls: type) -> AnnotatedKind:

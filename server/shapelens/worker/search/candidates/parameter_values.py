@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -172,7 +172,6 @@ class ParameterValues:
     # --- each kind ---
 
     def _numbers(self, kind: str, uses: Uses, prior: Prior, label: str, asked: AnnotatedKind) -> List[str]:
-        numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
         if kind == "float":
             value = prior.value if prior.kind in ("float", "int") else 1.0
             return [repr(float(value))]
@@ -182,17 +181,22 @@ class ParameterValues:
             return self._tuple_of(list(prior.value), label)
         if prior.kind in ("text", "bool") and kind in ("", prior.kind):
             return [repr(prior.value)]
-        value = prior.value if prior.kind in ("int", "image") else None
+        found = [self.size(label, self._whole_number(kind, uses, prior))]
+        if asked.kind in ("", "list") and prior.kind == "image":
+            found.append("(%s, %s)" % (found[0], found[0]))
+        return found
+
+    def _whole_number(self, kind: str, uses: Uses, prior: Prior) -> int:
+        """The number that a name means, as far as the code takes it; else one that the code asks for, or one that no other size is."""
+        numbers = [choice for choice in uses.choices if isinstance(choice, int) and not isinstance(choice, bool) and choice > 0]
+        value: Optional[int] = prior.value if prior.kind in ("int", "image") else None
         if uses.is_power_of_two and (value is None or value & (value - 1)):
             value = POWER_OF_TWO
         if numbers and value not in numbers and (value is None or len(numbers) > 1):
             value = 2 if 2 in numbers else numbers[0]  # Of ranks, that of pictures.
         if value is None:
             value = next((free for free in FREE if free not in self.sizes.values()), 64) if kind != "int" or not prior.kind else 4
-        found = [self.size(label, value)]
-        if asked.kind in ("", "list") and prior.kind == "image":
-            found.append("(%s, %s)" % (found[0], found[0]))
-        return found
+        return value
 
     def _texts(self, name: str, uses: Uses, prior: Prior) -> List[str]:
         choices = [choice for choice in uses.choices if isinstance(choice, str)]
@@ -294,17 +298,10 @@ class ParameterValues:
 
     def _classes(self, name: str, uses: Uses, asked: AnnotatedKind) -> List[str]:
         own = set(words(name))
-        if "norm" in own or "bn" in own:
-            return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
-        for meant, layer in ({"activation", "relu", "nonlinear", "acti"}, "ReLU"), ({"dropout"}, "Dropout"):
-            if own & meant:
-                return [self.scope.layer(layer)]
-        two = uses.calls and all(count == 2 and not keywords for count, keywords in uses.calls)
-        if own & {"fn", "create", "factory", "builder"} and two:
-            return [self.scope.layer("Linear")]  # A function that makes a network of what comes in and what goes out.
-        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and can_be_called_as(cls, uses)]
-        if asked.cls is not None:
-            fitting = [(text, cls) for text, cls in fitting if issubclass(cls, asked.cls)] or fitting
+        plain = self._plain_layers(own, uses)
+        if plain:
+            return plain
+        fitting = self._fitting(uses, asked)
         having = [(text, cls) for text, cls in fitting if all(hasattr(cls, part) or part in uses.optional for part in uses.parts)]
         named = self.scope.named_like(name, iter(having or fitting))
         if named:
@@ -322,6 +319,22 @@ class ParameterValues:
             return ([text for text in texts if "Block" in text or "Layer" in text] or texts)[:3] + [self.scope.layer("Identity")]
         return [self.scope.layer("Identity")] + [text for text, _ in having[:2]]
 
+    def _fitting(self, uses: Uses, asked: AnnotatedKind) -> List[Tuple[str, type]]:
+        """The module classes that can be called as the code does; of these those that the annotation means, if there are any."""
+        fitting = [(text, cls) for text, cls in self.scope.modules() if not issubclass(self.cls, cls) and can_be_called_as(cls, uses)]
+        return [(text, cls) for text, cls in fitting if asked.cls is not None and issubclass(cls, asked.cls)] or fitting
+
+    def _plain_layers(self, own: Set[str], uses: Uses) -> List[str]:
+        """The layers of torch that the words of a name mean whatever classes the file has; [] for none."""
+        if "norm" in own or "bn" in own:
+            return self._by_rank("BatchNorm", "LayerNorm") + [self.scope.layer("Identity")]
+        for meant, layer in ({"activation", "relu", "nonlinear", "acti"}, "ReLU"), ({"dropout"}, "Dropout"):
+            if own & meant:
+                return [self.scope.layer(layer)]
+        two = uses.calls and all(count == 2 and not keywords for count, keywords in uses.calls)
+        # A function that makes a network of what comes in and what goes out.
+        return [self.scope.layer("Linear")] if own & {"fn", "create", "factory", "builder"} and two else []
+
     def _by_rank(self, layer: str, otherwise: str) -> List[str]:
         """`BatchNorm2d`, by the rank of the layers that the class has."""
         text = " ".join(_mentioned(self.cls))
@@ -334,28 +347,17 @@ class ParameterValues:
         return any(cls is not self.cls for _, cls in self.scope.named_like(name, self.scope.modules()))
 
     def _modules(self, name: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
-        guarded = self._asked_for(uses)
-        if guarded is not None:
-            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, guarded)]
-        elif asked.cls is not None and asked.cls is not torch.nn.Module:
-            fits = [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, asked.cls)]
-        else:
-            fits = self.scope.named_like(name, self.scope.modules())
+        meant = asked.cls if asked.cls is not torch.nn.Module else None
         read = {part: its for part, its in uses.parts.items() if part not in uses.optional and not hasattr(torch.nn.Identity(), part)}
+        fits = self._modules_meant(name, meant, uses)
         if read:
             having = [(text, cls) for text, cls in (fits or self.scope.modules()) if cls is not self.cls and has_attributes_of(cls, uses)]
             fits = having or fits
-        found = []
-        if asked.cls is not None and is_torch(asked.cls) and asked.cls is not torch.nn.Module:
-            text = self.build(asked.cls, label + ".", depth + 1)
-            found += [text] if text is not None else []
+        found = self._built(meant, label, depth) if is_torch(meant) else []
         for _, cls in fits if depth < 3 else ():
             if cls is not self.cls and len(found) < (1 if self.first_only else 2):
-                text = self.build(cls, label + ".", depth + 1)
-                if text is not None:
-                    found.append(text)
-        own = set(words(name))
-        if "activation" in own:
+                found += self._built(cls, label, depth)
+        if "activation" in words(name):
             found.append(self.scope.layer("ReLU") + "()")
         if uses.kind() == "list" and not found:
             return ["[%s]" % ", ".join([self.scope.layer("Identity") + "()"] * max(uses.least, 2))]
@@ -363,6 +365,19 @@ class ParameterValues:
             values = {part: self.configs.part(part, its, depth + 1) for part, its in read.items()}
             return [*found, layer_with(self.scope.layer("Identity"), values)]
         return found + [self.scope.layer("Identity") + "()"]
+
+    def _modules_meant(self, name: str, meant: Optional[type], uses: Uses) -> Sequence[Tuple[str, type]]:
+        """The module classes of the kind that the code asks for, or else the annotation; those that are called like the parameter."""
+        guarded = self._asked_for(uses)
+        wanted = guarded if guarded is not None else meant
+        if wanted is None:
+            return self.scope.named_like(name, self.scope.modules())
+        return [(text, cls) for text, cls in self.scope.modules() if issubclass(cls, wanted)]
+
+    def _built(self, cls: Optional[type], label: str, depth: int) -> List[str]:
+        """An object of a class, as a text; [] where none can be built."""
+        text = self.build(cls, label + ".", depth + 1) if cls is not None else None
+        return [text] if text is not None else []
 
     def _called(self, name: str, uses: Uses, asked: AnnotatedKind) -> List[str]:
         own = set(words(name))
@@ -374,10 +389,7 @@ class ParameterValues:
         return named[:1] + [self.scope.layer("Identity") + "()"]
 
     def _objects(self, name: str, kind: str, asked: AnnotatedKind, uses: Uses, label: str, depth: int) -> List[str]:
-        found: List[str] = []
-        if asked.cls is not None and depth < 4:
-            text = self.build(asked.cls, label + ".", depth + 1)
-            found += [text] if text is not None else []
+        found = self._built(asked.cls, label, depth) if depth < 4 else []
         if found and self.first_only:
             return found
         return found + self.configs.written(name, kind, uses, label, depth)

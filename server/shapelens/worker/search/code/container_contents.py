@@ -100,39 +100,62 @@ def _only_first(model: Any, function: Any, name: str) -> Optional[int]:
     return 1 if loads else None
 
 
-def _items(model: Any, index: Index, name: str) -> Optional[Container]:
-    """A list or tuple: it is unpacked, gone through, or only single items of it are read."""
-    numbers: Set[int] = set()
-    unpacked, lists, gone_through, keys = 0, [], False, _keys_of_items(index, name)
-    for node in index.loads.get(name, ()):
-        parent = index.parents.get(node)
+class _ItemsRead:
+    """What the text does with a list or tuple."""
+
+    def __init__(self, model: Any, index: Index) -> None:
+        self._model = model
+        self._index = index
+        self.numbers: Set[int] = set()  # of the items that are read
+        self.unpacked = 0  # into how many names
+        self.gone_through = False
+        self.lists: List[Optional[Any]] = []  # of layers, that are gone through beside it
+
+    def note(self, node: ast.expr) -> bool:
+        """Whether it is known what the text does with it at one place."""
+        parent = self._index.parents.get(node)
         if isinstance(parent, ast.Subscript) and parent.value is node:
             number = _number(parent.slice)
-            if number is None:
-                return None
-            numbers.add(number)
-        elif isinstance(parent, ast.Call) and _is_state_of_lstm(model, parent, node):
-            unpacked = 2
-        elif isinstance(parent, ast.Return) or (isinstance(parent, ast.Tuple) and isinstance(index.parents.get(parent), ast.Return)):
-            continue  # Mostly of what the name holds by then.
+            self.numbers |= {number} if number is not None else set()
+        elif isinstance(parent, ast.Call) and _is_state_of_lstm(self._model, parent, node):
+            self.unpacked = 2
+        elif isinstance(parent, ast.Return) or (isinstance(parent, ast.Tuple) and isinstance(self._index.parents.get(parent), ast.Return)):
+            pass  # Mostly of what the name holds by then.
         elif isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
-            unpacked = len(parent.targets[0].elts)
+            self.unpacked = len(parent.targets[0].elts)
         elif isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
-            gone_through = True
+            self.gone_through = True
         elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _AROUND_ITEMS:
-            gone_through = gone_through or parent.func.id in ("zip", "enumerate", "reversed")
-            lists += [_module_list(model, argument) for argument in parent.args]
-        elif not keys:
+            self.gone_through = self.gone_through or parent.func.id in ("zip", "enumerate", "reversed")
+            self.lists += [_module_list(self._model, argument) for argument in parent.args]
+        else:
+            return False
+        return True
+
+    def layers(self) -> Any:
+        """The list of layers that has one for each item, as far as the text tells; None where it does not."""
+        along = next((found for found in self.lists if found is not None), None)
+        if along is None and (self.gone_through or len(self.numbers) > 1):
+            parts = self._model.__dict__.get("_modules", {}).values() if isinstance(self._model, nn.Module) else ()
+            along = next((each for each in parts if isinstance(each, nn.ModuleList) and _is_list(each)), None)
+        return along
+
+
+def _items(model: Any, index: Index, name: str) -> Optional[Container]:
+    """A list or tuple: it is unpacked, gone through, or only single items of it are read."""
+    read, keys = _ItemsRead(model, index), _keys_of_items(index, name)
+    for node in index.loads.get(name, ()):
+        parent = index.parents.get(node)
+        if isinstance(parent, ast.Subscript) and parent.value is node and _number(parent.slice) is None:
             return None
-    along = next((found for found in lists if found is not None), None)
-    if unpacked >= 2:
-        return Container("(", _numbered(unpacked), [])
-    if along is None and (gone_through or len(numbers) > 1):
-        parts = model.__dict__.get("_modules", {}).values() if isinstance(model, nn.Module) else ()
-        along = next((each for each in parts if isinstance(each, nn.ModuleList) and _is_list(each)), None)
-    if along is not None and gone_through and len(along) <= MOST_PARTS:
+        if not read.note(node) and not keys:
+            return None
+    if read.unpacked >= 2:
+        return Container("(", _numbered(read.unpacked), [])
+    along, numbers = read.layers(), read.numbers
+    if along is not None and read.gone_through and len(along) <= MOST_PARTS:
         return Container("[", _numbered(len(along)), list(along))
-    if gone_through or len([number for number in numbers if number >= 0]) > 1:
+    if read.gone_through or len([number for number in numbers if number >= 0]) > 1:
         count = max([2, *[number + 1 if number >= 0 else -number for number in numbers]])
         return Container("[", _numbered(count), [], _with_keys_elsewhere(model, index, name, keys))
     return None

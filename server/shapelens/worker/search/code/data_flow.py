@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -70,6 +70,15 @@ class Follower:
         self.under_way.discard((id(node), name))
 
 
+class _Passed(NamedTuple):
+    """An argument of a call: by its position, or by its keyword."""
+
+    call: ast.Call
+    name: str  # of the function
+    position: Optional[int]
+    keyword: Optional[str]
+
+
 class _Function:
     def __init__(
         self, follower: Follower, function: Any, node: Any, cls: Optional[type], owner: Optional[type], depth: int, building: bool
@@ -130,58 +139,55 @@ class _Function:
         if self.follower.looked > MOST:
             return
         parent = self.index.parents.get(node)
-        if isinstance(parent, ast.Attribute):
-            self._attribute(parent, uses)
-        elif isinstance(parent, ast.Subscript):
-            self._subscript(parent, node, uses)
-        elif isinstance(parent, ast.Call):
-            if parent.func is node and self._may_be_no_function(node):
-                return
-            if parent.func is node:
-                uses.add("class" if self.building else "called", 2)
-                uses.calls.append((sum(1 for part in parent.args), tuple(part.arg or "**" for part in parent.keywords)))
-            else:
-                self._argument(parent, node, None, uses)
-        elif isinstance(parent, ast.keyword):
-            call = self.index.parents.get(parent)
-            if isinstance(call, ast.Call):
-                if parent.arg is None:
-                    uses.add("dict")
-                    self._unpacked(call, uses)
-                else:
-                    self._argument(call, None, parent.arg, uses)
-        elif type(parent) in _SAYS:
+        if type(parent) in _SAYS:
             uses.add(_SAYS[type(parent)])
-        elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-            for target in parent.targets if isinstance(parent, ast.Assign) else [parent.target]:
-                self.track(target, uses)
-        elif isinstance(parent, (ast.For, ast.comprehension)):
-            if parent.iter is node:
-                uses.add("list")
-                self.track(parent.target, uses.items())
-            elif isinstance(parent, ast.comprehension):
-                uses.add("bool")
-        elif isinstance(parent, ast.BinOp):
-            self._operator(parent, node, uses)
-        elif isinstance(parent, ast.UnaryOp):
-            uses.add("bool" if isinstance(parent.op, ast.Not) else "number")
-        elif isinstance(parent, ast.Compare):
-            self._compared(parent, node, uses)
-        elif isinstance(parent, ast.IfExp):
-            if parent.test is node:
-                uses.add("bool")
-            else:
-                self.node_used(parent, uses)
-        elif isinstance(parent, ast.BoolOp):
-            if parent.values[-1] is not node:
-                uses.add("bool")
-            self.node_used(parent, uses)
-        elif isinstance(parent, ast.FormattedValue):
-            self._formatted(parent, uses)
-        elif isinstance(parent, (ast.Tuple, ast.List)):
-            around = self.index.parents.get(parent)
-            if isinstance(around, ast.Subscript) or (isinstance(around, ast.Call) and around.func is not parent):
-                uses.add("number", 0)
+        elif type(parent) in _AROUND:
+            _AROUND[type(parent)](self, parent, node, uses)
+
+    def _call(self, call: ast.Call, used: ast.AST, uses: Uses) -> None:
+        if call.func is not used:
+            self._argument(call, used, None, uses)
+        elif not self._may_be_no_function(used):
+            uses.add("class" if self.building else "called", 2)
+            uses.calls.append((len(call.args), tuple(part.arg or "**" for part in call.keywords)))
+
+    def _keyword(self, node: ast.keyword, used: ast.AST, uses: Uses) -> None:
+        call = self.index.parents.get(node)
+        if isinstance(call, ast.Call) and node.arg is None:
+            uses.add("dict")
+            self._unpacked(call, uses)
+        elif isinstance(call, ast.Call):
+            self._argument(call, None, node.arg, uses)
+
+    def _assigned(self, node: Any, used: ast.AST, uses: Uses) -> None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            self.track(target, uses)
+
+    def _loop(self, node: Any, used: ast.AST, uses: Uses) -> None:
+        if node.iter is used:
+            uses.add("list")
+            self.track(node.target, uses.items())
+        elif isinstance(node, ast.comprehension):
+            uses.add("bool")
+
+    def _one_of_two(self, node: ast.IfExp, used: ast.AST, uses: Uses) -> None:
+        if node.test is used:
+            uses.add("bool")
+        else:
+            self.node_used(node, uses)
+
+    def _one_of_several(self, node: ast.BoolOp, used: ast.AST, uses: Uses) -> None:
+        if node.values[-1] is not used:
+            uses.add("bool")
+        self.node_used(node, uses)
+
+    def _negated(self, node: ast.UnaryOp, used: ast.AST, uses: Uses) -> None:
+        uses.add("bool" if isinstance(node.op, ast.Not) else "number")
+
+    def _item(self, node: ast.AST, used: ast.AST, uses: Uses) -> None:
+        around = self.index.parents.get(node)
+        if isinstance(around, ast.Subscript) or (isinstance(around, ast.Call) and around.func is not node):
+            uses.add("number", 0)
 
     def _may_be_no_function(self, called: ast.AST) -> bool:
         """Whether the code asks whether what it calls can be called: `d() if callable(d) else d`, or by a predicate of its own."""
@@ -207,41 +213,48 @@ class _Function:
             around = self.index.parents.get(around)
         return False
 
-    def _attribute(self, node: ast.Attribute, uses: Uses) -> None:
+    def _attribute(self, node: ast.Attribute, used: ast.AST, uses: Uses) -> None:
         around = self.index.parents.get(node)
-        method = isinstance(around, ast.Call) and around.func is node
+        call = around if isinstance(around, ast.Call) and around.func is node else None
         name = node.attr
-        if method and name in DICT_METHODS:
-            assert isinstance(around, ast.Call)
-            key = around.args[0] if around.args and name in ("get", "pop", "setdefault") else None
-            uses.add("dict")
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                if key.value not in uses.parts:
-                    uses.optional.add(key.value)
-                self.node_used(around, uses.part(key.value))
-        elif method and name in TEXT_METHODS and (name not in ALSO_OF_OTHERS or _is_given_texts(around)):
-            uses.add("text")
-            if name in ("lower", "upper", "strip") and around is not None:
-                self.node_used(around, uses)
-        elif method and name in LIST_METHODS:
-            uses.add("list")
-        elif method and name in MODULE_METHODS:
-            uses.add("module", 3)
-        elif (method and name in TENSOR_METHODS) or name in ("shape", "dtype", "device", "size", "ndim"):
+        if call is not None and self._method(call, name, uses):
+            return
+        if (call is not None and name in TENSOR_METHODS) or name in ("shape", "dtype", "device", "size", "ndim"):
             uses.add("tensor")
             uses.rank = max(uses.rank, self._dims_read(node, around))
             if name in ("device", "dtype"):  # Of settings too.
                 uses.part(name)
-            if method and name in SAME_SHAPE and around is not None:
-                self._made_tensor(around, uses)
-        elif method and name == "astype" and around is not None:
-            self._made_tensor(around, uses)
-        elif method and name == "copy" and around is not None:
-            self.node_used(around, uses)
+            if call is not None and name in SAME_SHAPE:
+                self._made_tensor(call, uses)
+        elif call is not None and name == "astype":
+            self._made_tensor(call, uses)
+        elif call is not None and name == "copy":
+            self.node_used(call, uses)
         elif not (name.startswith("__") and name.endswith("__")):
             uses.add("object")
             uses.optional.discard(name)
             self.node_used(node, uses.part(name))
+
+    def _method(self, call: ast.Call, name: str, uses: Uses) -> bool:
+        """Whether a method is one of dicts, texts, lists or modules."""
+        if name in DICT_METHODS:
+            key = call.args[0] if call.args and name in ("get", "pop", "setdefault") else None
+            uses.add("dict")
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                if key.value not in uses.parts:
+                    uses.optional.add(key.value)
+                self.node_used(call, uses.part(key.value))
+        elif name in TEXT_METHODS and (name not in ALSO_OF_OTHERS or _is_given_texts(call)):
+            uses.add("text")
+            if name in ("lower", "upper", "strip"):
+                self.node_used(call, uses)
+        elif name in LIST_METHODS:
+            uses.add("list")
+        elif name in MODULE_METHODS:
+            uses.add("module", 3)
+        else:
+            return False
+        return True
 
     def _dims_read(self, node: ast.Attribute, around: Optional[ast.AST]) -> int:
         """How many dims `x.shape[1]`, `x.size(1)` or `rows, width = x.shape` say that a tensor has; 0 where they say nothing."""
@@ -305,7 +318,7 @@ class _Function:
         else:
             uses.add("int" if isinstance(node.op, (ast.FloorDiv, ast.Mod, ast.LShift)) else "number")
 
-    def _formatted(self, node: ast.FormattedValue, uses: Uses) -> None:
+    def _formatted(self, node: ast.FormattedValue, used: ast.AST, uses: Uses) -> None:
         """`getattr(nn, f"Conv{rank}d")`"""
         text = self.index.parents.get(node)
         parts = text.values if isinstance(text, ast.JoinedStr) else []
@@ -339,46 +352,73 @@ class _Function:
 
     def _argument(self, call: ast.Call, node: Optional[ast.AST], keyword: Optional[str], uses: Uses) -> None:
         """The value is an argument of a call."""
-        function = call.func
-        name = last_name(function)
-        position = call.args.index(node) if node in call.args else None
-        if name == "format" and isinstance(function, ast.Attribute) and isinstance(function.value, ast.Constant):
-            if re.search(r"[a-z]\{\w*\}d", str(function.value.value)):
-                uses.add("int")
-                uses.choices += [2, 1, 3]
+        passed = _Passed(call, last_name(call.func), call.args.index(node) if node in call.args else None, keyword)
+        if any(rule(self, passed, uses) for rule in _CALLS):
             return
-        if name == "isinstance":
-            if position == 0:
-                uses.guarded.update(part.id for part in ast.walk(call.args[1]) if isinstance(part, ast.Name))
-                asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else call.args[1:2]
-                uses.types += [kind for kind in (look_up(part, self.function) for part in asked) if isinstance(kind, type)]
-            return
-        if name in ("getattr", "hasattr") and position == 0:
-            key = call.args[1] if len(call.args) > 1 else None
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                uses.add("object")
-                if (name == "hasattr" or len(call.args) > 2) and key.value not in uses.parts:
-                    uses.optional.add(key.value)
-                if name == "getattr":
-                    self.node_used(call, uses.part(key.value))
-            return
-        if name == "from_pretrained" and (position == 0 or keyword == "embeddings") and _is_embedding(function, self.function):
-            uses.add("tensor")
-            uses.rank = 2
-            return
-        if name in TENSORS_OF and position == 0 and len(call.args) == 1:
-            if name == "from_numpy":
-                uses.add("tensor")
-                uses.is_array = True
-            self._made_tensor(call, uses)
-        builtin = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
-        if builtin and position is not None and self._builtin(call, name, position, uses):
-            return
-        target, skip, cls, owner = callee(function, self.function, self.cls, self.owner)
+        target, skip, cls, owner = callee(call.func, self.function, self.cls, self.owner)
         if target is not None:
-            self._passed_on(call, target, skip, cls, owner, position, keyword, uses)
+            self._passed_on(call, target, skip, cls, owner, passed.position, keyword, uses)
         elif keyword is not None and keyword != "dtype":
             uses.roles.append(keyword)
+
+    # --- what calls of known functions say, in the order of _CALLS: each tells whether that is all ---
+
+    def _fills_in(self, passed: _Passed, uses: Uses) -> bool:
+        """`"Conv{}d".format(rank)` takes a number of dims, any other text nothing that is told."""
+        function = passed.call.func
+        if passed.name != "format" or not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Constant):
+            return False
+        if re.search(r"[a-z]\{\w*\}d", str(function.value.value)):
+            uses.add("int")
+            uses.choices += [2, 1, 3]
+        return True
+
+    def _asks_for_type(self, passed: _Passed, uses: Uses) -> bool:
+        """`isinstance` names the types that a value may be of."""
+        if passed.name == "isinstance" and passed.position == 0:
+            types = passed.call.args[1]
+            uses.guarded.update(part.id for part in ast.walk(types) if isinstance(part, ast.Name))
+            asked = types.elts if isinstance(types, ast.Tuple) else [types]
+            uses.types += [kind for kind in (look_up(part, self.function) for part in asked) if isinstance(kind, type)]
+        return passed.name == "isinstance"
+
+    def _asks_for_attribute(self, passed: _Passed, uses: Uses) -> bool:
+        """`getattr` and `hasattr` name a part, which may be missing where there is a default for it."""
+        call = passed.call
+        if passed.name not in ("getattr", "hasattr") or passed.position != 0:
+            return False
+        key = call.args[1] if len(call.args) > 1 else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            uses.add("object")
+            if (passed.name == "hasattr" or len(call.args) > 2) and key.value not in uses.parts:
+                uses.optional.add(key.value)
+            if passed.name == "getattr":
+                self.node_used(call, uses.part(key.value))
+        return True
+
+    def _is_table(self, passed: _Passed, uses: Uses) -> bool:
+        """`nn.Embedding.from_pretrained` takes the table of an embedding."""
+        is_first = passed.position == 0 or passed.keyword == "embeddings"
+        if passed.name != "from_pretrained" or not is_first or not _is_embedding(passed.call.func, self.function):
+            return False
+        uses.add("tensor")
+        uses.rank = 2
+        return True
+
+    def _becomes_tensor(self, passed: _Passed, uses: Uses) -> bool:
+        """What becomes a tensor has its rank; what else the call says of it is still to be seen."""
+        if passed.name in TENSORS_OF and passed.position == 0 and len(passed.call.args) == 1:
+            if passed.name == "from_numpy":
+                uses.add("tensor")
+                uses.is_array = True
+            self._made_tensor(passed.call, uses)
+        return False
+
+    def _is_taken_by_builtin(self, passed: _Passed, uses: Uses) -> bool:
+        """What Python's and torch's own functions take is known."""
+        function = passed.call.func
+        is_own = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
+        return is_own and passed.position is not None and self._builtin(passed.call, passed.name, passed.position, uses)
 
     def _builtin(self, call: ast.Call, name: str, position: int, uses: Uses) -> bool:
         """Whether it is a call of Python's or torch's own, of which is known what it takes."""
@@ -467,6 +507,37 @@ class _Function:
             uses.add(kind)
         building = self.building or getattr(target, "__name__", "") == "__init__"
         self.follower.parameter(target, keyword, uses, cls, owner, self.depth + 1, building)
+
+
+# What stands around a value, and what follows of that.
+_AROUND: Dict[type, Callable[[_Function, Any, ast.AST, Uses], None]] = {
+    ast.Attribute: _Function._attribute,
+    ast.Subscript: _Function._subscript,
+    ast.Call: _Function._call,
+    ast.keyword: _Function._keyword,
+    ast.Assign: _Function._assigned,
+    ast.AnnAssign: _Function._assigned,
+    ast.NamedExpr: _Function._assigned,
+    ast.For: _Function._loop,
+    ast.comprehension: _Function._loop,
+    ast.BinOp: _Function._operator,
+    ast.UnaryOp: _Function._negated,
+    ast.Compare: _Function._compared,
+    ast.IfExp: _Function._one_of_two,
+    ast.BoolOp: _Function._one_of_several,
+    ast.FormattedValue: _Function._formatted,
+    ast.Tuple: _Function._item,
+    ast.List: _Function._item,
+}
+# What a call of a known function says of its argument: the first that says all ends the question.
+_CALLS: Tuple[Callable[[_Function, _Passed, Uses], bool], ...] = (
+    _Function._fills_in,
+    _Function._asks_for_type,
+    _Function._asks_for_attribute,
+    _Function._is_table,
+    _Function._becomes_tensor,
+    _Function._is_taken_by_builtin,
+)
 
 
 def _is_embedding(function: ast.AST, where: Any) -> bool:

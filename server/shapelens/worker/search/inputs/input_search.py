@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -99,6 +99,13 @@ class InputSearch:
 
     def search(self, plan: BuildPlan, model: Any) -> Iterator[ChoiceNode]:
         """The choice that came furthest, each time that further ones were tried; the last one ran to its end, if one did."""
+        self._get_to_know(plan, model)
+        waiting: List[Tuple[float, int, ChoiceNode]] = []
+        if not (yield from self._from_starts(plan, waiting)):
+            yield from self._by_neighbours(waiting)
+
+    def _get_to_know(self, plan: BuildPlan, model: Any) -> None:
+        """Note what a model says of what it can be called with."""
         self._ran = []
         self._lacks_transpose = None
         self.too_long = self._hopeless = False
@@ -120,33 +127,43 @@ class InputSearch:
         self._numbers = self._plain_numbers()
         of_parts = described_by_parts(model, [each.name for each in self._parameters if each.name not in self.shapes])
         self.shapes = {**self.shapes, **with_one_batch(of_parts)}
+        self._containers = self._containers_of(model)
+        keys = [key for container in self._containers.values() for key in container.keys]
+        self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
+        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.inputs_said)
+
+    def _containers_of(self, model: Any) -> Dict[str, Container]:
+        """The parameters that are containers, by what the code reads of them, what the text says, and what the program gives."""
         plain = {each.name for each in self._parameters if forms.scalars(each) or self._given(each)}
         found = {each.name: container_of(model, each.name) for each in self._parameters if _is_required(each) and each.name not in plain}
         of_text = {name: _described_container(shape) for name, shape in self.shapes.items() if shape.keys}
         found = {name: container or of_text.get(name) for name, container in found.items()}
-        self._containers = {name: container for name, container in found.items() if container is not None}
-        self._containers.update({name: Container(given.opening, list(given.forms), []) for name, given in self._given_parts.items()})
-        keys = [key for container in self._containers.values() for key in container.keys]
-        self._is_graph = any(is_graph(name) for name in [*keys, *[each.name for each in self._parameters if _is_required(each)]])
-        self._neighbours = Neighbours(self._parameters, self.options, self._reach, self._adjusted, self.inputs_said)
-        heap: List[Tuple[float, int, ChoiceNode]] = []
+        given = {name: Container(parts.opening, list(parts.forms), []) for name, parts in self._given_parts.items()}
+        return {**{name: container for name, container in found.items() if container is not None}, **given}
+
+    def _from_starts(self, plan: BuildPlan, waiting: List[Tuple[float, int, ChoiceNode]]) -> Generator[ChoiceNode, None, bool]:
+        """Attempt the likeliest choices, and keep those that fail. Returns whether the search is over."""
         for start in self._starts(plan):
             if start.key in self._tried:
                 continue
             if self._attempt(start):
                 yield start
-                return
+                return True
             smaller = _of_smaller_pictures(start)
             if smaller is not None and self._takes_less(smaller):
                 yield smaller
-                return
+                return True
             if self.best is not None:
                 yield self.best
-            self._push(heap, start)
+            self._push(waiting, start)
             if self._is_over():
-                return
-        while heap and not self._is_over():
-            _, _, node = heapq.heappop(heap)
+                return True
+        return False
+
+    def _by_neighbours(self, waiting: List[Tuple[float, int, ChoiceNode]]) -> Iterator[ChoiceNode]:
+        """Attempt the neighbours of what failed, of what came furthest first."""
+        while waiting and not self._is_over():
+            _, _, node = heapq.heappop(waiting)
             if self._is_exhausted(node):
                 continue
             self._from = node
@@ -161,7 +178,7 @@ class InputSearch:
             if other is None:
                 continue
             node.used += 1
-            self._push(heap, node)
+            self._push(waiting, node)
             if other.key in self._tried:
                 node.used -= 1
                 continue
@@ -169,7 +186,7 @@ class InputSearch:
                 yield other
                 return
             if _is_new(node, other):
-                self._push(heap, other)
+                self._push(waiting, other)
 
     def completed(self, node: ChoiceNode) -> ChoiceNode:
         """A choice that ran to its end, with the optional arguments with which more of the code runs, and with a batch that is one."""
@@ -249,46 +266,48 @@ class InputSearch:
     def forms_of(self, parameter: inspect.Parameter) -> List[Form]:
         """The forms that a parameter may have, the likelier first."""
         name = parameter.name
-        said = self.shapes.get(name) or InputShape()
-        of_text = forms.forms_of_shape(name, said) if name in self.shapes else []
-        is_text = parameter.annotation in (str, "str")  # Of several the code may know which.
-        plain = (is_text and self._given(parameter)) or forms.scalars(parameter) or self._given(parameter)
+        plain = self._plain_forms(parameter)
         if plain:
             return plain
-        if words_of(name) == "device":
-            return [Form('"cpu"')]
-        if name in self._numbers and name not in self.shapes:
-            return [Form(self._numbers[name]), *forms.distinct_forms(forms.forms_by_name(name), name)]
+        said = self.shapes.get(name) or InputShape()
+        of_text = forms.forms_of_shape(name, said) if name in self.shapes else []
         named = (forms.forms_of_state(self._model, name) if is_state(name) and self._is_module else []) + forms.forms_by_name(name)
-        first = self._is_first(parameter)
-        layer = forms.forms_of_layer(self._layer, name, self.inputs_said.is_square) if self._layer is not None else []
+        is_first = self._is_first(parameter)
+        likely = self._by_layer_and_name(name, named, is_first=is_first)
         rest = forms.general_forms(name)
         is_of_pictures = self.inputs_said.is_square and isinstance(self._layer, torch.nn.Conv2d)
-        if first and (is_of_pictures or self.inputs_said.sides is not None):
+        if is_first and (is_of_pictures or self.inputs_said.sides is not None):
             rest = [form for form in rest if form.rank != 4 or "%s.P" % name in form.sizes]
-        if self._is_graph and not _speaks_for_itself(named):
+        found = _as_said(said, of_text, likely, rest)
+        number = number_for(name)
+        if number is not None and not is_first and name not in self.shapes:
+            found.insert(0 if not named else 3, Form(str(number)))
+        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
+
+    def _plain_forms(self, parameter: inspect.Parameter) -> List[Form]:
+        """The forms of a parameter that is no tensor; [] of one."""
+        name = parameter.name
+        is_text = parameter.annotation in (str, "str")  # Of several the code may know which.
+        plain = (is_text and self._given(parameter)) or forms.scalars(parameter) or self._given(parameter)
+        if not plain and words_of(name) == "device":
+            return [Form('"cpu"')]
+        if not plain and name in self._numbers and name not in self.shapes:
+            return [Form(self._numbers[name]), *forms.distinct_forms(forms.forms_by_name(name), name)]
+        return plain
+
+    def _by_layer_and_name(self, name: str, named: List[Form], *, is_first: bool) -> List[Form]:
+        """The forms that the layers and the name of a parameter speak for, the likelier first. named: those by the name."""
+        layer = forms.forms_of_layer(self._layer, name, self.inputs_said.is_square) if self._layer is not None else []
+        is_telling = _speaks_for_itself(named)
+        if self._is_graph and not is_telling:
             layer = forms.forms_of_graph_nodes(self._model, self._layer, name) + layer
-        likely = layer + named if first and not _speaks_for_itself(named) else named + layer
+        likely = layer + named if is_first and not is_telling else named + layer
         if named and isinstance(self._layer, torch.nn.Embedding) and named[0].dtype != "i64" and self._has_other_indices(name):
             likely = named + layer  # In `forward(self, z, labels)` the table that comes first is that of the labels.
         is_masked = any("mask" in each.name for each in self._parameters) and self._attends
-        if first and likely and is_masked and _IS_OF_ROWS.match(likely[0].template):
+        if is_first and likely and is_masked and _IS_OF_ROWS.match(likely[0].template):
             likely.sort(key=lambda form: "#T" not in form.sizes)  # What a mask goes with has steps.
-        # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
-        if said.dims is None:
-            found = likely + of_text + rest
-        else:
-            found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
-        if said.min_rank:
-            found.sort(key=lambda form: form.rank < said.min_rank)
-        if said.dims is not None:
-            found.sort(key=lambda form: form.rank != len(said.dims or ()))
-        if said.dtype:
-            found.sort(key=lambda form: form.dtype != said.dtype)
-        number = number_for(name)
-        if number is not None and not first and name not in self.shapes:
-            found.insert(0 if not named else 3, Form(str(number)))
-        return [replace(form, sizes={**form.sizes, **self._sizes(form)}) for form in forms.distinct_forms(found, name)]
+        return likely
 
     def _plain_numbers(self) -> Dict[str, str]:
         """The parameters of `forward` behind the first one that the code takes for plain numbers, each with one, as an expression."""
@@ -335,31 +354,37 @@ class InputSearch:
             tensors = [each for each in unset if not forms.scalars(each) and not self._given(each)]
             # Everything is optional, as in transformers: the first one is what it is about.
             required = tensors[:1]
-        chosen: List[Tuple[ArgumentChoice, ...]] = [self._arguments({each.name: self.forms_of(each)[0] for each in required})]
-        main = required[0] if required else None
-        if main is not None:
-            others = {each.name: self.forms_of(each)[0] for each in required[1:]}
-            chosen += [self._arguments(given) for given in self._beside_states(required)]
-            chosen += [self._arguments({**others, main.name: form}) for form in self.forms_of(main)[1:3]]
-            ranks = {form.rank for form in self.forms_of(main)[:3]}
-            for form in self.forms_of(main)[3:]:
-                # One of each rank: which of them comes furthest tells most. A single number goes with any other tensor, and tells nothing.
-                is_left_out = (self._is_graph and form.rank > 2) or (form.rank == 0 and others)
-                if form.rank not in ranks and not is_left_out:
-                    ranks.add(form.rank)
-                    chosen.append(self._arguments({**others, main.name: form}))
-            if is_measured(main.name) and len(required) > 1:
-                for form in self.forms_of(main):
-                    labels = {each.name: label for each in required[1:] for label in self._labels_of(form, each)[:1]}
-                    chosen += [self._arguments({**others, main.name: form, **labels})] if labels else []
+        first = {each.name: self.forms_of(each)[0] for each in required}
+        chosen: List[Tuple[ArgumentChoice, ...]] = [self._arguments(first)]
+        chosen += [self._arguments(given) for given in self._with_other_forms(required)]
         if any(argument.container for argument in chosen[0]):
-            chosen[1:1] = [self._arguments({each.name: self.forms_of(each)[0] for each in required}, count) for count in (4, 3, 1)]
+            chosen[1:1] = [self._arguments(first, count) for count in (4, 3, 1)]
         for arguments in chosen:
             sizes: Sizes = {}
             for argument in arguments:
                 sizes.update(self._sizes(argument.form) if argument.form is not None else {})
                 sizes.update(_as_wide(argument, arguments[0]))
             yield node_of(plan, arguments, sizes)
+
+    def _with_other_forms(self, required: List[inspect.Parameter]) -> Iterator[Dict[str, Form]]:
+        """Beside the first form of each argument: other forms of the one that comes first, which all is about."""
+        if not required:
+            return
+        main, others = required[0], {each.name: self.forms_of(each)[0] for each in required[1:]}
+        known = self.forms_of(main)
+        yield from self._beside_states(required)
+        yield from ({**others, main.name: form} for form in known[1:3])
+        ranks = {form.rank for form in known[:3]}
+        for form in known[3:]:
+            # One of each rank: which of them comes furthest tells most. A single number goes with any other tensor, and tells nothing.
+            is_left_out = (self._is_graph and form.rank > 2) or (form.rank == 0 and others)
+            if form.rank not in ranks and not is_left_out:
+                ranks.add(form.rank)
+                yield {**others, main.name: form}
+        for form in known if is_measured(main.name) else ():
+            labels = {each.name: label for each in required[1:] for label in self._labels_of(form, each)[:1]}
+            if labels:
+                yield {**others, main.name: form, **labels}
 
     def _beside_states(self, required: List[inspect.Parameter]) -> Iterator[Dict[str, Form]]:
         """Sequences with their steps first, beside the state of a recurrent layer as it gives it by default: `[1, B, D]`, `[S, B, D]`."""
@@ -563,6 +588,22 @@ def _of_smaller_pictures(node: ChoiceNode) -> Optional[ChoiceNode]:
 
 def _is_required(parameter: inspect.Parameter) -> bool:
     return parameter.default is inspect.Parameter.empty and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+
+
+def _as_said(said: InputShape, of_text: List[Form], likely: List[Form], rest: List[Form]) -> List[Form]:
+    """Forms in their order, those that go with what the text says before others."""
+    # A rank alone says less of the sizes than the layer and the name do, whose forms of that rank come first below.
+    if said.dims is not None:
+        found = of_text + likely + rest if any(said.dims) else likely + rest + of_text
+    else:
+        found = likely + of_text + rest
+    if said.min_rank:
+        found.sort(key=lambda form: form.rank < said.min_rank)
+    if said.dims is not None:
+        found.sort(key=lambda form: form.rank != len(said.dims or ()))
+    if said.dtype:
+        found.sort(key=lambda form: form.dtype != said.dtype)
+    return found
 
 
 def _speaks_for_itself(named: Sequence[Form]) -> bool:

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import Callable, Iterator, List, Optional, Sequence
 
+from ....protocol import Mismatch
 from ...meta.mode import ODD_MASK
 from ...sandbox.exceptions import message_of
 from ..evidence import NOTHING_SAID, BuildPlan, InputSaid
@@ -65,10 +66,9 @@ class Neighbours:
 
     def _other_masks(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Other forms of the masks, where it failed at one: of all of them, then of those that were handed on to where it failed."""
-        found = node.found
         masks = [each for each in node.arguments if "mask" in each.name and each.form is not None and not each.container]
-        is_mask = found is not None and (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(_line(node.trial))
-        if found is None or not masks or not is_mask:
+        found = node.found if masks else None
+        if found is None or not _is_of_mask(found, _line(node.trial)):
             return
         options = {mask.path: [form for form in self._options(mask) if form.dtype == "bool"] for mask in masks}
         is_first = all(mask.form == self._options(mask)[0] for mask in masks)
@@ -282,6 +282,11 @@ def _free(node: ChoiceNode) -> List[str]:
     """The sizes that may be changed: those of the arguments first, then the guessed ones of the constructor."""
     of_arguments = [name for argument in node.arguments if argument.form is not None for name in argument.form.sizes]
     return list(dict.fromkeys([*of_arguments, *node.plan.sizes]))
+
+
+def _is_of_mask(found: Mismatch, line: str) -> bool:
+    """Whether it is a mask that does not fit at a line."""
+    return (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(line) is not None
 
 
 def _line(trial: Optional[Trial]) -> str:

@@ -115,17 +115,23 @@ def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputS
     ranks, certain = _ranks(body), [fact for fact in body if fact.strength == SURE]
     least = max([fact.min_rank for fact in certain], default=0)
     possible = [one for one in said if _possible(one, ranks, bool(_ranks(certain)), least)]
-    shape = next((one for one in possible if one.dims is not None or one.parts), None)
-    if shape is None and any(fact.dims is not None and fact.strength >= USUAL for fact in body):
-        shape = _of_body(body, ranks)
-    elif shape is not None and shape.dims is not None and not shape.container:
-        shape = replace(shape, alternatives=shape.alternatives + _others(body, [rank for rank in ranks if rank != len(shape.dims)]))
-    shape = shape or next((one for one in possible if one.pattern), None) or _of_patterns(possible, body, ranks, least)
+    pattern = next((one for one in possible if one.pattern), None)
+    shape = _with_dims(possible, body, ranks) or pattern or _of_patterns(possible, body, ranks, least)
     if shape is None:
         return None
     shape = replace(shape, min_rank=max(shape.min_rank, least), dtype=_first([one.dtype for one in said]))
     shape = replace(shape, container=shape.container or _first([one.container for one in said]))
     return replace(shape, optional=any(one.optional for one in said), dims=_filled(shape.dims, possible, body))
+
+
+def _with_dims(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequence[int]) -> Optional[InputShape]:
+    """What the strongest source that says dims or parts says, with the body's other ranks; else what the body does, if anything."""
+    shape = next((one for one in possible if one.dims is not None or one.parts), None)
+    if shape is None:
+        return _of_body(body, ranks) if any(fact.dims is not None and fact.strength >= USUAL for fact in body) else None
+    if shape.dims is None or shape.container:
+        return shape
+    return replace(shape, alternatives=shape.alternatives + _others(body, [rank for rank in ranks if rank != len(shape.dims)]))
 
 
 def _of_patterns(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequence[int], least: int) -> Optional[InputShape]:

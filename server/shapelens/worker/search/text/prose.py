@@ -10,7 +10,7 @@ import ast
 import io
 import re
 import tokenize
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ....stated.docstring_entries import described
 from ....stated.shape_words import StatedShape, first_stated, is_open_rank, opening_shape
@@ -119,17 +119,27 @@ def from_comments(
     reassigned = _reassigned(function)
     for line, (text, alone) in sorted(comments.items()):
         in_signature, at_head = line < function.body[0].lineno, alone and line < body[0].lineno
-        here = [argument.arg for argument in all_parameters(function) if argument.lineno == line and argument.arg in parameters]
+        here = _parameters_at(function, line, parameters)
         for name in parameters:
             if name in head or name in within or not (in_signature or at_head or (alone and line < reassigned.get(name, line + 2) - 1)):
                 continue
             shape = _named(text, name, required)
-            is_its_own = in_signature and (here == [name] or (not here and len(parameters) == 1 and not alone))
-            if shape is None and (is_its_own or (in_signature and not alone and here[:1] == [name] and required == [name])):
-                shape = opening_shape(text) or (_introduced(text) if is_its_own else None)
+            if shape is None and in_signature:
+                is_its_own = here == [name] or (not here and len(parameters) == 1 and not alone)
+                is_first = not alone and here[:1] == [name] and required == [name]
+                shape = _unnamed(text, is_its_own=is_its_own) if is_its_own or is_first else None
             if shape is not None:
                 (head if in_signature or at_head else within)[name] = _input_shape(shape, f"line {line}", "comment")
     return head, within
+
+
+def _parameters_at(function: ast.FunctionDef, line: int, parameters: Sequence[str]) -> List[str]:
+    return [argument.arg for argument in all_parameters(function) if argument.lineno == line and argument.arg in parameters]
+
+
+def _unnamed(text: str, *, is_its_own: bool) -> Optional[StatedShape]:
+    """The shape that a comment beside a parameter gives without its name. is_its_own: no other parameter stands there."""
+    return opening_shape(text) or (_introduced(text) if is_its_own else None)
 
 
 def _introduced(text: str) -> Optional[StatedShape]:

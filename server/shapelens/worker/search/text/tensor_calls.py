@@ -70,17 +70,17 @@ def _argument(node: ast.Call, name: str, arguments: Sequence[ast.expr], place: i
 def _ranks(node: ast.Call) -> Iterator[Rank]:
     assert isinstance(node.func, ast.Attribute)
     name, owner, arguments = node.func.attr, node.func.value, node.args
-    if isinstance(owner, ast.Name) and owner.id in ("torch", "F"):
-        if name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
-            index = integer(_argument(node, "dim", arguments, 1))
-            yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
-            return
-        tensor: Optional[ast.expr] = arguments[0] if arguments else None
-        arguments = arguments[1:]
-    else:
-        tensor = owner
-    if tensor is None:
-        return
+    if not isinstance(owner, ast.Name) or owner.id not in ("torch", "F"):
+        yield from _ranks_of(node, name, owner, arguments)
+    elif name == "cat" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
+        index = integer(_argument(node, "dim", arguments, 1))
+        yield from (Rank(element, None, _least(index)) for element in arguments[0].elts)
+    elif arguments:
+        yield from _ranks_of(node, name, arguments[0], arguments[1:])
+
+
+def _ranks_of(node: ast.Call, name: str, tensor: ast.expr, arguments: Sequence[ast.expr]) -> Iterator[Rank]:
+    """What a call says of the ranks of a tensor, and of others beside it. arguments: all others."""
     if name in _MATRIX_RANKS:
         yield from (Rank(one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
     elif name == "permute":

@@ -149,21 +149,31 @@ def _certain(runner: TrialRunner, expression: str, variants: Sequence[str], said
             left = {mistake: found for mistake, found in left.items() if mistake in other}
     for text in variants[:MOST_VARIANTS] if left else ():
         left = _without(base, left, _all_that_fails(runner, text), UNCHANGED)
-    if any(map(_may_hang_on_rank, left.values())):
-        at_ranks = [(_all_that_fails(runner, text), _sizes_in(text)) for text in other_ranks(expression)]
-        left = {
-            mistake: found
-            for mistake, found in left.items()
-            if not _may_hang_on_rank(found) or (at_ranks and all(_stands_at_rank(base, mistake, *other) for other in at_ranks))
-        }
-    if any(found.code == "dtype" for found in left.values()):
-        others = [_all_that_fails(runner, text) for text in other_dtypes(expression)]
-        left = {
-            mistake: found
-            for mistake, found in left.items()
-            if found.code != "dtype" or (others and all(_stands_at_dtype(base, mistake, other) for other in others))
-        }
-    return left
+    return _apart_from_dtypes(runner, base, _apart_from_ranks(runner, base, left, expression), expression)
+
+
+def _apart_from_ranks(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str) -> Mismatches:
+    """The mismatches that inputs of no other rank avoid."""
+    if not any(map(_may_hang_on_rank, left.values())):
+        return left
+    others = [(_all_that_fails(runner, text), _sizes_in(text)) for text in other_ranks(expression)]
+
+    def stands(mistake: Mistake) -> bool:
+        return bool(others) and all(_stands_at_rank(base, mistake, *other) for other in others)
+
+    return {mistake: found for mistake, found in left.items() if not _may_hang_on_rank(found) or stands(mistake)}
+
+
+def _apart_from_dtypes(runner: TrialRunner, base: Mismatches, left: Mismatches, expression: str) -> Mismatches:
+    """The mismatches that inputs of no other dtype avoid."""
+    if not any(found.code == "dtype" for found in left.values()):
+        return left
+    others = [_all_that_fails(runner, text) for text in other_dtypes(expression)]
+
+    def stands(mistake: Mistake) -> bool:
+        return bool(others) and all(_stands_at_dtype(base, mistake, other) for other in others)
+
+    return {mistake: found for mistake, found in left.items() if found.code != "dtype" or stands(mistake)}
 
 
 def _is_refused(found: Mismatch, expression: str) -> bool:
@@ -311,23 +321,39 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     if is_ill_formed(found):
         return True
     if not found.inputs and found.code in OF_CONSTRUCTORS:
-        refusing = _REFUSING.match(found.message)
-        is_named = refusing is None or found.span is None or is_called_by_name(refusing[1], found.span)
-        return is_named and _OF_ARGUMENTS.search(found.message) is None
+        return _is_refused_by_constructor(found)
+    if _are_sizes_said(found) or found.pinned is not None:
+        return True
+    if found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
+        return True
+    return is_alone and _may_be_certain_alone(found)
+
+
+def _is_refused_by_constructor(found: Mismatch) -> bool:
+    """Whether what a constructor refuses is written in its call, rather than an argument that the example gives."""
+    refusing = _REFUSING.match(found.message)
+    is_named = refusing is None or found.span is None or is_called_by_name(refusing[1], found.span)
+    return is_named and _OF_ARGUMENTS.search(found.message) is None
+
+
+def _are_sizes_said(found: Mismatch) -> bool:
+    """Whether layers or parameters say the sizes that clash: of both sides of an operation, of what a layer takes."""
     of_layers = [each for each in found.origins if each.argument]
-    is_direct = bool(of_layers) and not _is_rearranged(found, of_layers[0])
-    if is_direct and (len(of_layers) > 1 or found.of_parameter if not found.argument else found.origins[0] is of_layers[0]):
-        return True
-    if found.pinned is not None or found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
-        return True
-    if not is_alone or _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
+    if not of_layers or _is_rearranged(found, of_layers[0]):
+        return False
+    return found.origins[0] is of_layers[0] if found.argument else len(of_layers) > 1 or bool(found.of_parameter)
+
+
+def _may_be_certain_alone(found: Mismatch) -> bool:
+    """Whether a mismatch may rest on the code where all the rest of the example fits."""
+    if _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
         return False
     if found.code == "dtype":
         return True
-    if not found.argument:
-        is_of_sizes = found.code in OF_SIZES or (found.code == "shape" and len(_clash(found)) == 2 and "divisible" in found.message)
-        return _is_of_rank(found) or found.lacks_transpose or is_of_sizes or found.exception == "EinopsError"
-    return not _is_of_rank(found)
+    if found.argument:
+        return not _is_of_rank(found)
+    is_of_sizes = found.code in OF_SIZES or (found.code == "shape" and len(_clash(found)) == 2 and "divisible" in found.message)
+    return _is_of_rank(found) or found.lacks_transpose or is_of_sizes or found.exception == "EinopsError"
 
 
 def _forms_asked_for(found: Mismatch) -> Set[str]:
@@ -477,11 +503,10 @@ def _apart_from(
             if found.lacks_transpose and _has_size(found, other_size):
                 continue  # Dims that are equal by chance hide it.
             stands = _stands(base, mistake, found, other, (size, other_size), is_side=is_side)
-            before = _clashes(found)
-            if other is not None and mistake in other and len(before) > 1:
-                after = _clashes(other[mistake])
-                dims[mistake] &= {back for back in before.keys() & after.keys() if _never_fit(before[back], after[back])}
-            if stands is False and other is not None and mistake in other and len(seen) <= len(texts):
+            again = other.get(mistake) if other is not None else None
+            if again is not None and len(_clashes(found)) > 1:
+                dims[mistake] &= _dims_that_never_fit(found, again)
+            if stands is False and again is not None and len(seen) <= len(texts):
                 runs = [(each, known[mistake]) for each, known in seen if mistake in known]
                 stands = True if _fits_with_none(runs, by_chance) else None
                 kept -= set() if stands else {mistake}  # Until three of them tell.
@@ -494,6 +519,12 @@ def _apart_from(
                 del waiting[mistake]
                 kept |= {mistake} if stands else set()
     return {mistake: found for mistake, found in left.items() if mistake in kept}
+
+
+def _dims_that_never_fit(found: Mismatch, again: Mismatch) -> Set[int]:
+    """The dims of a mismatch whose sizes clash after a change as they did before."""
+    before, after = _clashes(found), _clashes(again)
+    return {back for back in before.keys() & after.keys() if _never_fit(before[back], after[back])}
 
 
 def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]], by_chance: Set[int]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -154,17 +154,14 @@ def _with_other_sizes(
             worked.setdefault("", text)
         return tried
 
-    free = dict(sizes)
-    if keeps_constructor or not square:  # What else there is was tried with the square.
-        free = {name: size for name, size in free.items() if name not in guessed}
-    free = {name: size for name, size in free.items() if name in guessed or not said.binds(size)}
-    batch = _BATCH.search(template)
-    if ran_before and batch is not None and sizes[batch[1]] == 2:
+    found = _BATCH.search(template)
+    batch = found[1] if found is not None else ""
+    kept = guessed if keeps_constructor or not square else ()  # What else there is was tried with the square.
+    free = _free_sizes(sizes, guessed, kept, said)
+    if ran_before and batch and sizes[batch] == 2:
         # Where two samples went through before, a batch of another size mends nothing that is not wrong.
-        free.pop(batch[1], None)
-    steps = (
-        [] if batch is None or not adds_samples(trial) else [name for name in _OF_STEPS.findall(template) if sizes[name] != sizes[batch[1]]]
-    )
+        free.pop(batch, None)
+    steps = [name for name in _OF_STEPS.findall(template) if sizes[name] != sizes[batch]] if batch and adds_samples(trial) else []
     broadcasts = ran_before and trial.found is not None and trial.found.code == "broadcast"
     for changed in (sizes_that_matter if ran_before else sizes_for)(trial, demands(trial), free, guessed, reaches):
         if worked or tries > most or runner.is_over:
@@ -172,10 +169,15 @@ def _with_other_sizes(
         if broadcasts and any(size == 1 < sizes[name] for name, size in changed.items()):
             continue  # One goes with any size, as it did not have to before.
         after = {**sizes, **changed}
-        if batch is not None and any(after[name] == after[batch[1]] for name in steps):
+        if any(after[name] == after[batch] for name in steps):
             continue  # As many steps as there are samples: that hides what is wrong.
         reaches(changed)
     return worked.get("")
+
+
+def _free_sizes(sizes: Mapping[str, int], guessed: Collection[str], kept: Collection[str], said: InputSaid) -> Dict[str, int]:
+    """The sizes that may change: all but those that are kept, and those of inputs that the code says. guessed: of the constructor."""
+    return {name: size for name, size in sizes.items() if name not in kept and (name in guessed or not said.binds(size))}
 
 
 def runs_with_other_options(runner: TrialRunner, expression: str, node: Optional[ast.ClassDef]) -> Optional[str]:

@@ -89,46 +89,123 @@ def _may_be_tried(size: int) -> bool:
     return 0 < size <= LARGEST and not any(unknown_sizes.is_like_unknown(factor * size) for factor in (1, 2, 4))
 
 
+class _Failure:
+    """A failed attempt, and what may be changed to meet what it asks for."""
+
+    def __init__(self, trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> None:
+        self.trial = trial
+        self.wanted = wanted
+        self.free = free
+        self.guessed = guessed
+        self.reaches = reaches
+        self.kinds = {demand.kind for demand in wanted}
+        self.equal = [demand for demand in wanted if demand.kind == "equal"]
+        self.inputs = [name for name in free if name not in guessed and name != "#B"]
+        self.of_constructor = [name for name in free if name in guessed]
+        self.squares = _squares(free, self.inputs) + _alike(free, self.inputs)
+
+    def solved(self, demand: Demand, groups: Sequence[Group]) -> Iterator[Sizes]:
+        """A demand met by sizes that change together."""
+        return _solved(self.trial, demand, self.free, groups, self.reaches)
+
+
 def _changes(trial: Trial, wanted: Sequence[Demand], free: Sizes, guessed: Set[str], reaches: Reaches) -> Iterator[Sizes]:
-    inputs = [name for name in free if name not in guessed and name != "#B"]
-    if any(demand.kind == "transpose" for demand in wanted):
-        return
-    equal = [demand for demand in wanted if demand.kind == "equal"]
-    of_sides = [demand for demand in equal if demand.need > 1]  # A picture of one place hides what is wrong.
-    squares = _squares(free, inputs) + _alike(free, inputs)
-    yield from _all_equal(equal, free, inputs)
-    if any(demand.kind == "multiple" for demand in wanted):  # Rows of a batch, where they are known, before any multiple of them.
-        sides = squares + [(name,) for name in inputs if _role(name) == "P"]
-        yield from (change for demand in of_sides[:1] for change in _solved(trial, demand, free, sides, reaches))
-    for demand in wanted:
+    failure = _Failure(trial, wanted, free, guessed, reaches)
+    for way in WAYS if "transpose" not in failure.kinds else ():
+        yield from way(failure)
+
+
+def _as_asked(failure: _Failure) -> Iterator[Sizes]:
+    """The sizes that arrived, as those that are asked for."""
+    return _all_equal(failure.equal, failure.free, failure.inputs)
+
+
+def _of_known_rows(failure: _Failure) -> Iterator[Sizes]:
+    """Rows of a batch, where they are known, before any multiple of them."""
+    sides = failure.squares + [(name,) for name in failure.inputs if _role(name) == "P"]
+    of_sides = [demand for demand in failure.equal if demand.need > 1]  # A picture of one place hides what is wrong.
+    for demand in of_sides[:1] if "multiple" in failure.kinds else ():
+        yield from failure.solved(demand, sides)
+
+
+def _as_multiples(failure: _Failure) -> Iterator[Sizes]:
+    """Multiples of what sizes have to be divisible by."""
+    for demand in failure.wanted:
         if demand.kind == "multiple" and demand.need > 1:
-            yield from _square_multiples(demand, free, squares)
-            yield from _multiples(demand, free, inputs)
-    for demand in equal[:2]:
-        yield from _flattened_pictures(demand, free, squares, inputs)
-    for group in squares:
-        yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != free[group[0]])
-    if any(demand.kind == "larger" for demand in wanted):
+            yield from _square_multiples(demand, failure.free, failure.squares)
+            yield from _multiples(demand, failure.free, failure.inputs)
+
+
+def _of_flattened_pictures(failure: _Failure) -> Iterator[Sizes]:
+    """Pictures of as many places as features are asked for."""
+    for demand in failure.equal[:2]:
+        yield from _flattened_pictures(demand, failure.free, failure.squares, failure.inputs)
+
+
+def _of_usual_pictures(failure: _Failure) -> Iterator[Sizes]:
+    """The sides that most pictures have."""
+    for group in failure.squares:
+        yield from (dict.fromkeys(group, size) for size in LADDER[:3] if size != failure.free[group[0]])
+
+
+def _larger(failure: _Failure) -> Iterator[Sizes]:
+    """Larger inputs, where one is too small: as classifiers were trained on, then by factors."""
+    if "larger" in failure.kinds:
+        free, inputs = failure.free, failure.inputs
         yield from ({name: side} for side in OF_CLASSIFIERS for name in inputs if _role(name) == "P" and free[name] < side)
         for name in sorted(inputs, key=lambda name: _role(name) not in _SPATIAL):
             yield from ({name: free[name] * factor} for factor in (2, 4, 8, 16) if free[name] >= 8)
-    for demand in equal[:2]:
-        yield from _with_inputs(demand, free, guessed, inputs)
-    for demand in equal[:2]:
-        free_alone = [(name,) for name in inputs if demand.need > 1 or _role(name) not in _SPATIAL]
-        yield from _solved(trial, demand, free, free_alone, reaches)
-        yield from _solved(trial, demand, free, [*_alike(free, inputs), *_groups(free, guessed)], reaches)
-    for demand in equal[:4]:
-        yield from _in_proportion(demand, free, inputs)
-        if free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
+
+
+def _of_both(failure: _Failure) -> Iterator[Sizes]:
+    """A size of the constructor, with those of the input that are the same number."""
+    for demand in failure.equal[:2]:
+        yield from _with_inputs(demand, failure.free, failure.guessed, failure.inputs)
+
+
+def _solved_for(failure: _Failure) -> Iterator[Sizes]:
+    """Sizes that what arrived follows: of the input alone, then of both."""
+    for demand in failure.equal[:2]:
+        yield from failure.solved(demand, [(name,) for name in failure.inputs if demand.need > 1 or _role(name) not in _SPATIAL])
+        yield from failure.solved(demand, [*_alike(failure.free, failure.inputs), *_groups(failure.free, failure.guessed)])
+
+
+def _near(failure: _Failure) -> Iterator[Sizes]:
+    """Sizes that are in proportion to what arrived, or the batch that arrived."""
+    for demand in failure.equal[:4]:
+        yield from _in_proportion(demand, failure.free, failure.inputs)
+        if failure.free.get("#B") == demand.got and demand.need <= LARGEST_BATCH:  # A larger one is features that were taken for a batch.
             yield {"#B": demand.need}
-    for group in squares + [(name,) for name in inputs if _role(name) in _SPATIAL]:
-        yield from (dict.fromkeys(group, size) for size in LADDER if size != free[group[0]])
-    rest = [name for name in free if name in guessed]
-    for demand in equal[:2]:
-        yield from _same(demand, free, rest)
-        yield from _solved(trial, demand, free, [(name,) for name in rest], reaches)
-        yield from _in_proportion(demand, free, rest)
+
+
+def _of_usual_sizes(failure: _Failure) -> Iterator[Sizes]:
+    """The sizes that are common, for what no equation tells."""
+    for group in failure.squares + [(name,) for name in failure.inputs if _role(name) in _SPATIAL]:
+        yield from (dict.fromkeys(group, size) for size in LADDER if size != failure.free[group[0]])
+
+
+def _of_constructor(failure: _Failure) -> Iterator[Sizes]:
+    """The sizes of the constructor: those that arrived, those that are solved for, those in proportion."""
+    for demand in failure.equal[:2]:
+        yield from _same(demand, failure.free, failure.of_constructor)
+        yield from failure.solved(demand, [(name,) for name in failure.of_constructor])
+        yield from _in_proportion(demand, failure.free, failure.of_constructor)
+
+
+# The ways to meet a demand, the most promising first.
+WAYS: Tuple[Callable[[_Failure], Iterator[Sizes]], ...] = (
+    _as_asked,
+    _of_known_rows,
+    _as_multiples,
+    _of_flattened_pictures,
+    _of_usual_pictures,
+    _larger,
+    _of_both,
+    _solved_for,
+    _near,
+    _of_usual_sizes,
+    _of_constructor,
+)
 
 
 def _all_equal(equal: Sequence[Demand], free: Sizes, names: List[str]) -> Iterator[Sizes]:

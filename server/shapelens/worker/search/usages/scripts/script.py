@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .....stated.syntax_trees import dotted, is_none, positional, with_defaults
 from . import batches, tools
@@ -134,41 +134,49 @@ class Script(StatementEvaluator):
         parameters = positional(function)
         by_decorator = from_decorators(function.decorator_list)
         is_entry = len(self._active) == 1 and not given.positional and not given.keywords  # Callers may give what is None by default.
-        if (
-            self._owners.get(id(function)) is not None
-            and parameters
-            and "staticmethod" not in {dotted(part) for part in function.decorator_list}
-        ):
-            is_of_class = "classmethod" in map(dotted, function.decorator_list)
+        decorators = {dotted(part) for part in function.decorator_list}
+        if self._owners.get(id(function)) is not None and parameters and "staticmethod" not in decorators:
+            is_of_class = "classmethod" in decorators
             itself = ScriptValue(ast.Name(self._owners[id(function)].name, ast.Load())) if is_of_class else ScriptValue(attributes={})
             inner.values[parameters[0].arg] = owner if owner is not None and not is_of_class else itself
             parameters = parameters[1:]
-        defaults = {parameter.arg: default for parameter, default in with_defaults(function)}
+        defaults = {each.arg: default for each, default in with_defaults(function) if not (is_entry and is_none(default))}
         for position, parameter in enumerate(parameters + function.args.kwonlyargs):
-            name = parameter.arg
-            value = given.by_name(name, position if position < len(parameters) else None)
-            if value is None and name in by_decorator:
-                value = self.value(by_decorator[name], self.module)
-            if value is None and name in defaults and not (is_entry and is_none(defaults[name])):
-                value = self.value(defaults[name], self.module)
-            if value is None and name in self._fixtures:
-                value = self.run(self._fixtures[name], CallArguments([], []), self.module)
-            annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
-            if (value is None or value is UNKNOWN) and annotated in self.classes:
-                value = ScriptValue(model=annotated, is_model=True)
-                self.unsure_places += 1
-            if value is None and name in ARGUMENTS and self.options:
+            value = given.by_name(parameter.arg, position if position < len(parameters) else None)
+            if value is None:
+                value = self._unless_given(parameter.arg, by_decorator, defaults)
+            value = self._model_annotated(parameter, value)
+            if value is None and parameter.arg in ARGUMENTS and self.options:
                 value = ScriptValue(attributes=self.options)
             if value is None and is_entry:
-                value = self._likely(name)
+                value = self._likely(parameter.arg)
                 self.unsure_places += value is not None
-            inner.values[name] = value if value is not None else UNKNOWN
+            inner.values[parameter.arg] = value if value is not None else UNKNOWN
+        self._bind_rest(function, parameters, given, inner)
+
+    def _bind_rest(self, function: Function, parameters: Sequence[ast.arg], given: CallArguments, inner: ScriptScope) -> None:
+        """Bind `**kwargs` and `*args` to what no other parameter takes."""
         if function.args.kwarg is not None:
-            taken = {parameter.arg for parameter in parameters + function.args.kwonlyargs}
+            taken = {parameter.arg for parameter in [*parameters, *function.args.kwonlyargs]}
             rest = {name: value for name, value in given.keywords if name is not None and name not in taken}
             inner.values[function.args.kwarg.arg] = ScriptValue(ast.Dict([], []) if not rest else None, attributes=rest)
         if function.args.vararg is not None:
             inner.values[function.args.vararg.arg] = ScriptValue(items=tuple(given.positional[len(parameters) :]))
+
+    def _unless_given(self, name: str, by_decorator: Mapping[str, ast.expr], defaults: Mapping[str, ast.expr]) -> Optional[ScriptValue]:
+        """What a parameter is that no call gives: what a decorator says, else its default, else a fixture of that name."""
+        for said in (by_decorator, defaults):
+            if name in said:
+                return self.value(said[name], self.module)
+        return self.run(self._fixtures[name], CallArguments([], []), self.module) if name in self._fixtures else None
+
+    def _model_annotated(self, parameter: ast.arg, value: Optional[ScriptValue]) -> Optional[ScriptValue]:
+        """The value of a parameter; the model that its annotation says where nothing is known of it."""
+        annotated = dotted(self.value(parameter.annotation, self.module).node) if parameter.annotation is not None else ""
+        if annotated not in self.classes or not (value is None or value is UNKNOWN):
+            return value
+        self.unsure_places += 1
+        return ScriptValue(model=annotated, is_model=True)
 
     def _likely(self, name: str) -> Optional[ScriptValue]:
         """What a parameter of a function is that nothing calls: by its name, if there is just one thing of the kind."""

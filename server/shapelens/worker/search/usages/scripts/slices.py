@@ -321,14 +321,7 @@ class ExpressionEvaluator:
                 return wrapped
         if full.startswith("torch.") and full.count(".") == 1:
             given = CallArguments(given.positional, [(name, value) for name, value in given.keywords if name not in NOT_OF_SHAPE])
-        definition = self.names.classes.get(dotted(function))
-        attributes = None
-        if definition is not None:
-            attributes = self.made(definition, given)
-        elif given.keywords and not given.positional and tail in ("dict", "SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict"):
-            attributes = {name: value for name, value in given.keywords if name is not None}
-        elif tail in ("SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict", "DictConfig", "create") and given.positional:
-            attributes = given.positional[0].attributes
+        attributes = self._attributes_made(function, tail, given)
         try:
             positional, keywords = given.nodes()
             made = checked(ast.Call(callee.resolved(), positional, keywords))
@@ -337,6 +330,18 @@ class ExpressionEvaluator:
         if tail == "dict" and not positional and all(keyword.arg for keyword in keywords):
             made = ast.Dict([constant(keyword.arg) for keyword in keywords], [keyword.value for keyword in keywords])
         return ScriptValue(made, attributes=attributes)
+
+    def _attributes_made(self, function: ast.expr, tail: str, given: CallArguments) -> Optional[Dict[str, ScriptValue]]:
+        """The attributes of what a call makes: an object of a class of the module, or a namespace of what it is given."""
+        definition = self.names.classes.get(dotted(function))
+        if definition is not None:
+            return self.made(definition, given)
+        is_namespace = tail in ("SimpleNamespace", "Namespace", "EasyDict", "edict", "AttrDict")
+        if given.keywords and not given.positional and (is_namespace or tail == "dict"):
+            return {name: value for name, value in given.keywords if name is not None}
+        if given.positional and (is_namespace or tail in ("DictConfig", "create")):
+            return given.positional[0].attributes
+        return None
 
     def _function(self, node: ast.expr, base: ScriptValue, scope: ScriptScope) -> Optional[Function]:
         """The function of this module that a call runs."""

@@ -88,8 +88,10 @@ class Tensors:
             return node.value.id, list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]  # type: ignore[attr-defined]
         if isinstance(node, ast.Subscript):
             return self._sliced(node)
-        if not isinstance(node, ast.Call):
-            return self._computed(node)
+        return self._called(node) if isinstance(node, ast.Call) else self._computed(node)
+
+    def _called(self, node: ast.Call) -> Optional[Made]:
+        """What a call makes, by its full name."""
         name = self._full(node.func)
         if name in OF_SIZES or (name in OLD and not (len(node.args) == 1 and isinstance(node.args[0], (ast.Call, ast.List)))):
             found = self._of_sizes(node, OF_SIZES.get(name) or OLD[name], name in OLD)
@@ -303,22 +305,23 @@ def _name_batch(shorthands: Sequence[ast.AST]) -> None:
     """The batch is the dim that the script calls so, or else the first one of the first input."""
     dims = [_dims(node) for node in shorthands]
     chosen = next((size for sizes in dims for size in sizes if _spelling(size) in BATCH and isinstance(size, ast.Constant)), None)
-    if chosen is not None:
-        size = integer(chosen)
-        places = [(row, at) for row, sizes in enumerate(dims) for at, dim in enumerate(sizes) if _spelling(dim) in BATCH and _is(dim, size)]
-        rows = {row for row, _ in places}
-        places += [(row, 0) for row, sizes in enumerate(dims) if row not in rows and sizes and _is(sizes[0], size)]
-    else:
-        first = next((sizes[0] for sizes in dims if len(sizes) > 1), None)
-        if not isinstance(first, ast.Constant) or _spelling(first) in NOT_BATCH:
-            return
-        size = integer(first)
-        places = [(row, 0) for row, sizes in enumerate(dims) if sizes and _is(sizes[0], size)]
-    for number, (row, at) in enumerate(sorted(places)):
+    first = next((sizes[0] for sizes in dims if len(sizes) > 1), None)
+    if chosen is None and (not isinstance(first, ast.Constant) or _spelling(first) in NOT_BATCH):
+        return
+    size = integer(chosen if chosen is not None else first)
+    for number, (row, at) in enumerate(sorted(_places_of_batch(dims, size, is_called_so=chosen is not None))):
         name = ast.Name("B", ast.Load())
         dims[row][at] = ast.Slice(name, constant(size)) if number == 0 else name
         inner = shorthands[row].slice  # type: ignore[attr-defined]
         shorthands[row].slice = ast.Tuple(dims[row], ast.Load()) if isinstance(inner, ast.Tuple) else dims[row][0]  # type: ignore[attr-defined]
+
+
+def _places_of_batch(dims: Sequence[Sequence[ast.expr]], size: Optional[int], *, is_called_so: bool) -> List[Tuple[int, int]]:
+    """The dims that are the batch: those that are called so, where the script calls any so; else those of its size that come first."""
+    every = [(row, at, dim) for row, sizes in enumerate(dims) for at, dim in enumerate(sizes)] if is_called_so else []
+    places = [(row, at) for row, at, dim in every if _spelling(dim) in BATCH and _is(dim, size)]
+    rows = {row for row, _ in places}
+    return places + [(row, 0) for row, sizes in enumerate(dims) if row not in rows and sizes and _is(sizes[0], size)]
 
 
 def _is_list_of_pictures(given: Sequence[ast.AST]) -> bool:

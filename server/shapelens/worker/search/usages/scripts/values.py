@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
 LARGEST = 300  # nodes of an expression: what is longer says nothing that somebody would write down
 _SIZE = "shapelens_size"
@@ -105,23 +105,21 @@ def integer(node: Optional[ast.AST], literals: Optional[Dict[str, ast.expr]] = N
         return None if inner is None else -inner
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
         return integer(node.args[0], literals, depth + 1)
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp) and type(node.op) in _COMPUTES:
         left, right = integer(node.left, literals, depth + 1), integer(node.right, literals, depth + 1)
-        if left is None or right is None:
-            return None
-        if isinstance(node.op, ast.Pow):
-            return left**right if abs(left) < 10**6 and 0 <= right < 16 else None
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
-            if right == 0:
-                return None
-            return left // right if isinstance(node.op, ast.FloorDiv) else left % right
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
-        if isinstance(node.op, ast.Mult):
-            return left * right
+        return _COMPUTES[type(node.op)](left, right) if left is not None and right is not None else None
     return None
+
+
+# What operators make of two whole numbers; None for what is too large, or for nothing.
+_COMPUTES: Dict[type, Callable[[int, int], Optional[int]]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.FloorDiv: lambda left, right: left // right if right else None,
+    ast.Mod: lambda left, right: left % right if right else None,
+    ast.Pow: lambda left, right: int(left**right) if abs(left) < 10**6 and 0 <= right < 16 else None,
+}
 
 
 def is_literal(node: ast.AST, known: Optional[Dict[str, ast.expr]] = None) -> bool:
