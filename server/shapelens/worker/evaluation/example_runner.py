@@ -288,7 +288,9 @@ class ExampleRunner:
         for found in examples:
             example = self.trace.examples[found.example]
             first = list(found.sizes)[:1]
-            samples = [name for name in first if found.sizes[name] in stated or (not example.evidence and names_samples(name))]
+            samples = [
+                name for name in first if found.sizes[name] in stated or (example.evidence in ("", "annotation") and names_samples(name))
+            ]
             if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful:
                 mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
                 again = partial(self._probe_sized, found, mismatches, LEAST_SECONDS + TIMES * example.seconds)
