@@ -14,6 +14,7 @@ from ..axes import tracking as axes
 from ..axes.evidence import names_samples
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
+from ..calls.optimizers import left_in_lists
 from ..remarks.remarks import name_remarks
 from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
@@ -133,6 +134,8 @@ class ExampleRunner:
         found.code, found.first_layer = code, len(self.trace.layers)
         found.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         found.remarks, found.may_mix = self.evaluation.remarks.found, axes.state.may_mix
+        if error is None:
+            found.remarks += left_in_lists(calls, index)
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         if error is None and not calls.mismatches:  # What else is unknown follows a mistake.
             found.unknown = frozenset(self.recorder.unknown)
