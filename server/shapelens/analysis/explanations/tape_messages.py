@@ -64,7 +64,7 @@ def _numpy(mismatch: Mismatch, named: str) -> str:
 
 def _layer_input(mismatch: Mismatch, named: str) -> str:
     gave = f", all that {mismatch.origins[0].operation} gives: take the tensor out of it" if mismatch.origins else ""
-    if " takes tensors, and gets " in mismatch.message:
+    if " takes tensors, and gets " in mismatch.message or mismatch.message.endswith(", and gets a tensor"):
         return mismatch.message
     if " takes a tensor, and gets " in mismatch.message:
         return f"{mismatch.message}{gave if mismatch.message.endswith('a tuple') else ''}"

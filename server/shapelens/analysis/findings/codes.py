@@ -172,7 +172,7 @@ _ALL = (
     ),
     FindingCode(
         "layer-input",
-        "A layer, function or batch gets a tuple, a list, an array, a picture or None where a tensor belongs.",
+        "A layer, function or batch gets a tuple, a list, an array, a picture or None where a tensor belongs, or `ToTensor` a tensor.",
         "`x = self.lstm(x)`, `self.fc(x)`",
     ),
     FindingCode(

@@ -64,7 +64,7 @@ def _no_zero_grad(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 
 def _unregistered_layers(places: Places, remark: Remark, place: Place) -> Lint | None:
-    message = f"{remark.given} is no ModuleList: the module does not know these layers, and the optimizer does not train them"
+    message = f"{remark.given} is no ModuleList: the module does not know these layers, so that its parameters() and to() leave them out"
     return Lint("unregistered-layers", "warning", message, place.span, fix=wrapped_list(place, remark.given))
 
 

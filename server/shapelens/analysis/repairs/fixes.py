@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+from shapelens.analysis.explanations.statements import node_span, tree_of
 from shapelens.analysis.layer_arguments import fits, normalized_shape
 from shapelens.analysis.places import ArgumentPlace, Place, Places, layer_name
 from shapelens.analysis.repairs.size_expressions import Sizes, flattened_dims, replacement, with_factors
@@ -102,10 +103,35 @@ def in_size_fixes(places: Places, mismatches: Sequence[Mismatch], place: Argumen
     factors = _of_factors(place, first) if len({size for _, size in sizes}) == 1 else None
     number = factors or _argument_text(place, layers[0], first, sizes)
     found = [_in_size_fix(place, first.argument, text, Likelihood.PART) for text in same]
+    if place.argument is not None and _is_one_too_few(place.argument.text, first, sizes):
+        found.append(_in_size_fix(place, first.argument, f"{place.argument.text.strip()} + 1", Likelihood.PART))
+    found += _of_default(place, first, sizes)
     found += [_in_size_fix(place, first.argument, text, Likelihood.EXPRESSION) for text in texts]
     if number is not None:
         found.append(_in_size_fix(place, first.argument, number, _likelihood(place, number, Likelihood.HERE)))
     return found
+
+
+def _is_one_too_few(text: str, mismatch: Mismatch, sizes: Sizes) -> bool:
+    """True if the rows of an Embedding were counted, and the index of one more is asked for: `len(words)`, where 0 stands for padding."""
+    counted = expression_of(text.strip()) if mismatch.argument == "num_embeddings" else None
+    return isinstance(counted, ast.Call | ast.Name | ast.Attribute) and all(wanted == now + 1 for now, wanted in sizes)
+
+
+def _of_default(place: ArgumentPlace, mismatch: Mismatch, sizes: Sizes) -> list[Fix]:
+    """Another default of the parameter that says how many rows an Embedding has: `max_length=120` for `max_length=100`."""
+    name = place.argument.text.strip() if place.argument is not None and mismatch.argument == "num_embeddings" else ""
+    functions = [node for node in ast.walk(tree_of(place)) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in functions if node.lineno <= place.span.line <= (node.end_lineno or node.lineno)]
+    arguments = around[-1].args if around and name.isidentifier() else ast.arguments([], [], None, [], [], None, [])
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults, strict=True)]
+    for parameter, default in [*defaults, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:
+        is_number = isinstance(default, ast.Constant) and all(default.value == now for now, _ in sizes)
+        if parameter.arg == name and isinstance(default, ast.Constant) and is_number and len({wanted for _, wanted in sizes}) == 1:
+            edit = TextEdit(node_span(place, default), str(sizes[0][1]))
+            return [Fix(f"Change the default of {name} to {sizes[0][1]}", [edit], place.file, Likelihood.PART)]
+    return []
 
 
 def _is_shape(place: ArgumentPlace, mismatch: Mismatch, layers: Sequence[LayerSeen]) -> bool:

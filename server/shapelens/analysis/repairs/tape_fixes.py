@@ -10,9 +10,10 @@ from shapelens.analysis.explanations.statements import indentation_at, inserted,
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.protocol import Mismatch
+from shapelens.source.calls import Call
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Span
-from shapelens.stated.syntax_trees import expression_of
+from shapelens.stated.syntax_trees import dotted, expression_of
 
 _NO_GRAD = re.compile(r"\b(?:torch\.)?(?:no_grad|inference_mode)\(\)")
 _SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
@@ -89,7 +90,9 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
         return
     if freed == place:
         yield from _detached_state(places, place)
+        yield from _detached_attribute(places, mismatch)
         yield from _in_each_turn(places, mismatch, place)
+        yield from _detached_before(places, mismatch, place)
     elif freed.file == place.file:
         yield from _detached_input(freed, place)
     text = freed.module.lines.text_of(freed.span)
@@ -131,6 +134,32 @@ def _detached_state(places: Places, place: Place) -> Iterator[Fix]:
             for new in (f"{name}.detach()", f"tuple(state.detach() for state in {name})"):
                 edit = inserted(span.end, f"\n{indentation}{name} = {new}")
                 yield Fix(f"Detach {name} from this turn", [edit], place.file)
+
+
+def _detached_attribute(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
+    """`out, self.hidden = self.lstm(x, self.hidden)`: the state that a module keeps for its next call leads back to nothing."""
+    made = places.locate(mismatch.origins[0].span)
+    node = statement_at(made) if made is not None else None
+    if made is None or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return
+    given = {dotted(each) for each in ast.walk(node.value) if isinstance(each, ast.Attribute)}
+    kept = [dotted(each) for each in ast.walk(node.targets[0]) if isinstance(each, ast.Attribute) and dotted(each) in given]
+    end, indentation = node_span(made, node).end, indentation_at(made)
+    for name in kept:
+        for new in (f"{name}.detach()", f"tuple(state.detach() for state in {name})"):
+            yield Fix(f"Detach {name} from this call", [inserted(end, f"\n{indentation}{name} = {new}")], made.file)
+
+
+def _detached_before(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """What a loop goes back through in each turn was computed in front of the loop: the loop does not learn it."""
+    made = places.locate(mismatch.origins[0].span)
+    node = statement_at(made) if made is not None and made.file == place.file else None
+    loops = nodes_around(place, ast.For, ast.While)
+    if made is None or not loops or not isinstance(node, ast.Assign) or node.lineno >= loops[0].lineno:
+        return
+    span, is_one = node_span(made, node.value), isinstance(node.value, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+    edits = [inserted(span.end, ".detach()")] if is_one else [inserted(span.start, "("), inserted(span.end, ").detach()")]
+    yield Fix("Detach it: the loop does not learn it", edits, made.file)
 
 
 def _detached_input(freed: Place, again: Place) -> Iterator[Fix]:
@@ -290,12 +319,14 @@ def _of_several(place: Place, statement: ast.stmt, kind: str, name: str) -> Iter
 
 
 def _layer_as_function(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
-    """`nn.ReLU()(x)`: what has a name stays with the constructor."""
-    lines = place.module.lines
-    node = expression_of(f"({lines.text_of(place.span)})")
-    if isinstance(node, ast.Call):
-        made = ", ".join(ast.unparse(each) for each in node.keywords)
-        new = f"{ast.unparse(node.func)}({made})({', '.join(map(ast.unparse, node.args))})"
+    """`nn.ReLU()(x)`, `nn.MaxPool2d(2)(x)` for `nn.MaxPool2d(x, 2)`: what has a name stays with the constructor, what follows may."""
+    node = expression_of(f"({place.module.lines.text_of(place.span)})")
+    if not isinstance(node, ast.Call):
+        return
+    named, given = [ast.unparse(each) for each in node.keywords], [ast.unparse(each) for each in node.args]
+    for count in dict.fromkeys((len(given), 1)):
+        made, called = ", ".join(given[count:] + named), ", ".join(given[:count])
+        new = f"{ast.unparse(node.func)}({made})({called})"
         yield Fix(f"Call a layer: {new}" if len(new) < 60 else "Call a layer", [TextEdit(place.span, new)], place.file)
 
 
@@ -317,9 +348,16 @@ def _tensor_called(places: Places, mismatch: Mismatch, place: Place) -> Iterator
         yield Fix(f"Name the function {new}", edits, place.file)
 
 
+_MISSING = re.compile(r"missing \d+ required positional arguments?: (.+)")
+
+
 def _call_arguments(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
-    """Without an argument that `forward` has no parameter for."""
+    """With what is missing, where something there is called so; without an argument that `forward` has no parameter for."""
     call = place.module.call_at(place.span)
+    missing = _MISSING.search(mismatch.message)
+    if call is not None and missing is not None:
+        yield from _with_missing(place, call, re.findall(r"'(\w+)'", missing[1]))
+    yield from _one_by_one(mismatch, place)
     surplus = re.search(r"takes (?:from \d+ to )?(\d+) positional arguments? but (\d+)", mismatch.message)
     if call is None or surplus is None or any(each.star for each in call.arguments):
         return
@@ -328,6 +366,86 @@ def _call_arguments(places: Places, mismatch: Mismatch, place: Place) -> Iterato
     if "forward()" in mismatch.message and len(positional) == given and 0 < most < given:
         span = Span.of(positional[most - 1].span.end, positional[given - 1].span.end)
         yield Fix("Leave out what it does not take", [TextEdit(span, "")], place.file)
+
+
+def _with_missing(place: Place, call: Call, missing: list[str]) -> Iterator[Fix]:
+    """A call with the arguments that it lacks, each of which a name in front of it is called like."""
+    if any(each.star for each in call.arguments) or not set(missing) <= _names_before(place):
+        return
+    by_name = any(each.keyword for each in call.arguments)
+    written = ", ".join(f"{name}={name}" if by_name else name for name in missing)
+    start = place.module.lines.offset(call.arguments[-1].span.end) if call.arguments else place.module.lines.offset(place.span.end) - 1
+    edit = inserted(place.module.lines.position(start), f", {written}" if call.arguments else written)
+    yield Fix(f"Give it {' and '.join(missing)}", [edit], place.file)
+
+
+def _names_before(place: Place) -> set[str]:
+    """The names that the function around a place, or else the file, binds in front of it."""
+    functions = nodes_around(place, ast.FunctionDef)
+    scope: ast.AST = functions[-1] if functions else tree_of(place)
+    parameters = {each.arg for each in ast.walk(functions[-1].args) if isinstance(each, ast.arg)} if functions else set()
+    stored = (each for each in ast.walk(scope) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    return parameters | {each.id for each in stored if each.lineno < place.span.line}
+
+
+def _one_by_one(mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """The layers of a Sequential, each called with all that this is given: `for layer in self.layers: x = layer(x, mask)`."""
+    node = statement_at(place)
+    if "Sequential.forward()" not in mismatch.message or not isinstance(node, ast.Return | ast.Assign):
+        return
+    value, lines, indentation = node.value, place.module.lines, indentation_at(place)
+    is_whole = isinstance(value, ast.Call) and node_span(place, value) == place.span
+    if not isinstance(value, ast.Call) or not is_whole or not value.args or not isinstance(value.args[0], ast.Name):
+        return
+    target = value.args[0].id
+    if isinstance(node, ast.Assign):
+        only = node.targets[0] if len(node.targets) == 1 else None
+        target = only.id if isinstance(only, ast.Name) else ""
+    if not target:
+        return
+    first, called = value.args[0].id, node_span(place, value.func)
+    given = lines.text_of(Span.of(called.end, place.span.end))
+    loop = f"for layer in {lines.text_of(called)}:\n{indentation}    {first} = layer{given}"
+    last = f"return {first}" if isinstance(node, ast.Return) else f"{target} = {first}" if target != first else ""
+    new = f"{loop}\n{indentation}{last}" if last else loop
+    yield Fix("Call its layers one after the other", [TextEdit(node_span(place, node), new)], place.file)
+
+
+_NO_LAYER = re.compile(r"([\w.]+) is not a Module subclass")
+
+
+def _class_for_layer(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
+    """`nn.ReLU()` for `nn.ReLU` among the layers of a container, also where a list gets the class by a parameter's name."""
+    refused = _NO_LAYER.search(mismatch.message)
+    if refused is None:
+        return
+    name, tree = refused[1].rpartition(".")[2], tree_of(place)
+    functions = nodes_around(place, ast.FunctionDef)
+    inside: ast.AST = functions[-1] if functions else tree
+    named = {name, *(_parameters_for(functions[-1], name) if functions else ())}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    listed = [
+        part
+        for node in ast.walk(inside)
+        if isinstance(node, ast.Call | ast.List | ast.Tuple)
+        for part in (node.args if isinstance(node, ast.Call) else node.elts)
+        if isinstance(part, ast.Name | ast.Attribute) and dotted(part).rpartition(".")[2] in named and id(part) not in called
+    ]
+    if listed:
+        text = place.module.lines.text_of(node_span(place, listed[0]))
+        edits = [inserted(node_span(place, each).end, "()") for each in listed]
+        yield Fix(f"Make a layer of the class: {text}()", edits, place.file)
+
+
+def _parameters_for(function: ast.FunctionDef, name: str) -> Iterator[str]:
+    """The parameters of a function whose default is a class of that name."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    for parameter, default in zip(arguments[len(arguments) - len(function.args.defaults) :], function.args.defaults, strict=True):
+        if dotted(default).rpartition(".")[2] == name:
+            yield parameter.arg
+    for parameter, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        if value is not None and dotted(value).rpartition(".")[2] == name:
+            yield parameter.arg
 
 
 _RULES: Mapping[str, Callable[[Places, Mismatch, Place], Iterator[Fix]]] = {
@@ -339,4 +457,5 @@ _RULES: Mapping[str, Callable[[Places, Mismatch, Place], Iterator[Fix]]] = {
     "layer-as-function": _layer_as_function,
     "tensor-called": _tensor_called,
     "call-arguments": _call_arguments,
+    "layer-arguments": _class_for_layer,
 }

@@ -42,6 +42,7 @@ _OF_TUPLES = re.compile(
 )
 _LACKS_FORWARD = 'is missing the required "forward" function'
 _OF_SAMPLES = re.compile(r"default_collate: batch must contain .*; found <class '(NoneType|PIL\.\w+\.Image)'>")
+_OF_PICTURES = re.compile(r"pic should be PIL Image or ndarray\. Got <class 'torch\.Tensor'>")
 _OF_NUMBERS = re.compile(r"'(float|int|UnknownFloat|UnknownInt)' object has no attribute 'backward'")
 
 
@@ -126,6 +127,15 @@ def cannot_be_collated(error: BaseException) -> str:
     """What a sample holds that no batch can be made of, in words; "" where that is not what is wrong."""
     found = _OF_SAMPLES.match(message_of(error)) if type(error) is TypeError else None
     return "" if found is None else "None" if found[1] == "NoneType" else "a PIL picture"
+
+
+def refuses_tensor(error: BaseException) -> bool:
+    """Whether a transform of torchvision's that takes pictures, as `ToTensor` does, was given a tensor that is known."""
+    if type(error) is not TypeError or _OF_PICTURES.match(message_of(error)) is None:
+        return False
+    frames = [frame for frame, _ in walk_tb(traceback_of(error))]
+    given = frames[-1].f_locals.get("pic") if frames else None
+    return type(given) is Tensor and STAND_IN not in given.__dict__
 
 
 def made_at(value: Any, recorder: Recorder) -> List[Origin]:

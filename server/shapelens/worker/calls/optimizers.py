@@ -3,11 +3,12 @@ get, as a plain list holds them; gradients that nothing sets back."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import linecache
 import re
-from typing import Any, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -20,6 +21,7 @@ from ..trace.value_summary import LAYER
 from .module_calls import Calls
 
 _GRADIENTS = re.compile(r"zero_grad|\.grad\b|set_to_none")  # in a text that sets gradients back itself, it may be
+_OPTIMIZER = re.compile(r"(self\.)?(\w+_)?optim(izer)?(_\w+)?")
 _EMPTY = "optimizer got an empty parameter list"
 
 
@@ -113,6 +115,59 @@ class Optimizers:
         learning = [id(parameter) for parameter in part.parameters() if parameter.requires_grad]
         is_called = any(each.__dict__.get(LAYER, -1) in calls.seen for each in part.modules())
         return is_called and not tape.reached.isdisjoint(learning) and optimized.isdisjoint(learning)
+
+
+def left_in_lists(calls: Calls, example: int) -> List[Remark]:
+    """The layers in plain lists of the modules that an example has called, where these know of others: an optimizer gets the others alone.
+
+    A list of one is a known way to hide a module; parameters that somebody collects from the list are known all the same.
+    """
+    registered = {id(part) for module in calls.modules for part in module._modules.values()}
+    found = []
+    for number in calls.seen:
+        owner: Any = calls.modules[number] if 0 <= number < len(calls.modules) else None
+        is_plain = owner is not None and not is_torch_layer(owner) and type(owner).parameters is torch.nn.Module.parameters
+        if not is_plain or not any(parameter.requires_grad for parameter in owner.parameters()):
+            continue
+        for name, value in list(owner.__dict__.items()):
+            items = value if type(value) in (list, tuple) else list(value.values()) if type(value) is dict and name[0] != "_" else ()
+            parts = [part for part in items if isinstance(part, torch.nn.Module) and id(part) not in registered]
+            span = calls.spans[parts[0].__dict__.get(LAYER, -1)] if len(parts) > 1 and len(parts) == len(items) else None
+            if span is not None and all(_learns_when_called(part, calls) for part in parts) and not _collects_from(name, span):
+                found.append(Remark("unregistered-layers", "", span, example, given=name))
+    return found
+
+
+def _learns_when_called(part: Any, calls: Calls) -> bool:
+    """Whether an example has called a module whose parameters learn."""
+    is_called = any(each.__dict__.get(LAYER, -1) in calls.seen for each in part.modules())
+    return is_called and part.training and any(parameter.requires_grad for parameter in part.parameters())
+
+
+def _collects_from(name: str, span: FileSpan) -> bool:
+    """Whether a line of a file has both a list and parameters: `[p for block in self.blocks for p in block.parameters()]`."""
+    lines = linecache.getlines(span.file)
+    return any("parameters" in line and re.search(r"\b%s\b" % re.escape(name), line) for line in lines)
+
+
+def never_set_back(function: ast.FunctionDef, file: str) -> Optional[ast.expr]:
+    """The `optimizer.step()` of a loop that also calls `backward()`, in a file where nothing sets gradients back; None for no such.
+
+    What is given the optimizer may do it.
+    """
+    if _GRADIENTS.search("".join(linecache.getlines(file))) is not None:
+        return None
+    for loop in ast.walk(function):
+        if not isinstance(loop, ast.For):
+            continue
+        calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
+        backs = [node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "backward"]
+        given = {ast.unparse(each) for node in calls for each in (*node.args, *(named.value for named in node.keywords))}
+        for node in calls:
+            owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) and node.func.attr == "step" else ""
+            if backs and not node.args and _OPTIMIZER.fullmatch(owner) and owner not in given:
+                return node
+    return None
 
 
 def _noted(reset: Any) -> Any:

@@ -328,6 +328,13 @@ def is_called_by_name(name: str, span: FileSpan) -> bool:
     return tree is not None and any(dotted(node.func).rpartition(".")[2] == name for node in unfit_calls.calls_around(tree, span.line))
 
 
+def is_in_constructor(span: FileSpan) -> bool:
+    """Whether a place is part of an `__init__`."""
+    tree = parsed("".join(linecache.getlines(span.file)))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)) if tree is not None else ()
+    return any(node.name == "__init__" and node.lineno <= span.line <= end_of(node) for node in functions)
+
+
 def tree_of(frame: FrameType) -> Optional[ast.Module]:
     """The syntax tree of the file that a frame runs; None where it has none."""
     return parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))

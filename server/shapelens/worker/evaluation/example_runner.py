@@ -14,6 +14,7 @@ from ..axes import tracking as axes
 from ..axes.evidence import names_samples
 from ..calls.mismatches import mismatch_of, one_line
 from ..calls.module_calls import shift
+from ..calls.optimizers import left_in_lists
 from ..remarks.remarks import name_remarks
 from ..sandbox.clocks import WorkClock
 from ..sandbox.exceptions import traceback_of
@@ -133,6 +134,8 @@ class ExampleRunner:
         found.code, found.first_layer = code, len(self.trace.layers)
         found.refused = [mismatch.inputs for mismatch in self.trace.mismatches if mismatch.example == index]
         found.remarks, found.may_mix = self.evaluation.remarks.found, axes.state.may_mix
+        if error is None:
+            found.remarks += left_in_lists(calls, index)
         found.turned, found.is_explored, found.turned_alone = branches.turned, is_explored, alone
         if error is None and not calls.mismatches:  # What else is unknown follows a mistake.
             found.unknown = frozenset(self.recorder.unknown)
@@ -288,7 +291,9 @@ class ExampleRunner:
         for found in examples:
             example = self.trace.examples[found.example]
             first = list(found.sizes)[:1]
-            samples = [name for name in first if found.sizes[name] in stated or (not example.evidence and names_samples(name))]
+            samples = [
+                name for name in first if found.sizes[name] in stated or (example.evidence in ("", "annotation") and names_samples(name))
+            ]
             if example.seconds < LONGEST_WITH_AXES and found.end is None and not example.doubtful:
                 mismatches = [invariant_part(mismatch) for mismatch in found.calls.mismatches]
                 again = partial(self._probe_sized, found, mismatches, LEAST_SECONDS + TIMES * example.seconds)

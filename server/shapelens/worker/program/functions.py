@@ -18,7 +18,9 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 import torch
 
-from ...protocol import ExampleRun, Search, Trace
+from ...protocol import ExampleRun, FileSpan, Remark, Search, Trace
+from ...traces import PROGRAM
+from ..calls.optimizers import never_set_back
 from ..evaluation.example_runner import ExampleRunner
 from ..rewrite.resilient import CHANCE
 from ..sandbox.clocks import WorkClock
@@ -131,6 +133,8 @@ class FunctionCalls:
                 found = self._show(callee.name, expression) if expression is not None else None
                 found = found if found is not None else self._show(callee.name, of_unknown(callee.text, callee.node))
             shown |= found or set()
+            if found is not None:
+                self._tell_of_gradients(callee)
             if expression is not None and found:
                 self._show_other_settings(callee, expression)
             if found is not None:
@@ -138,6 +142,15 @@ class FunctionCalls:
         if expression == "%s()" % callee.name and callee.cls is None:
             with contextlib.suppress(TooLong, MemoryError), within(MOST_OF_MODEL * self._runner.run.patience):
                 self._call_model(callee.name, expression)
+
+    def _tell_of_gradients(self, callee: Callee) -> None:
+        """Tell of a loop that trains, and of which the text says that nothing sets gradients back. What it is given nobody knows."""
+        step = never_set_back(callee.node, self._runner.run.file)
+        number = next((number for number, each in enumerate(self._runner.trace.examples) if each.evidence == PROGRAM), None)
+        if step is not None and number is not None:
+            place = step.lineno, step.col_offset, step.end_lineno or step.lineno, step.end_col_offset or step.col_offset
+            span = FileSpan(self._runner.run.file, *place)
+            self._runner.trace.remarks.append(Remark("no-zero-grad", "", span, number))
 
     def _call_model(self, name: str, expression: str) -> None:
         """Call the model that a function makes as its class is called, and tell of mistakes that no input avoids."""

@@ -8,7 +8,7 @@ from typing import Callable, List, Mapping, Optional, Sequence
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ..calls.exception_handlers import was_awaited
 from ..calls.mismatches import alike, mismatch_of, one_line
-from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at
+from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at, refuses_tensor
 from ..calls.module_calls import Mistake, mistake_of
 from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
@@ -60,6 +60,8 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
             held, sizes = cannot_be_collated(error), not_divided(error)
             if held:
                 mismatch.message = "default_collate takes a tensor, and gets %s from the data set" % held
+            elif refuses_tensor(error):
+                mismatch.message = "ToTensor takes a picture or an array, and gets a tensor"
             elif sizes is not None:
                 mismatch.message = "%s: %d is not divisible by %d" % (one_line(error) or mismatch.exception, *sizes)
                 mismatch.got, mismatch.need = sizes
@@ -77,7 +79,7 @@ def _code_of(error: BaseException) -> str:
     """The code of a mistake; "" where it is none for sure."""
     if backs_from_number(error):
         return "detached-loss"
-    if cannot_be_collated(error):
+    if cannot_be_collated(error) or refuses_tensor(error):
         return "layer-input"
     if lacks_forward_function(error):
         return "call-arguments"

@@ -17,7 +17,7 @@ from ....protocol import FileSpan, Mismatch
 from ....traces import Origin
 from ...calls.mismatches import mismatch_of
 from ...calls.module_calls import Mistake, mistake_of
-from ...calls.sure_mistakes import is_called_by_name
+from ...calls.sure_mistakes import is_called_by_name, is_in_constructor
 from ...evaluation.evaluation import NONE_TURNED
 from ...evaluation.expression import compile_expression, evaluate
 from ...sandbox.limits import TooLong, within
@@ -318,7 +318,7 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     """
     if (found.code in NOT_OF_TENSORS and found.exception != "EinopsError") or not found.trail:
         return False
-    if is_ill_formed(found):
+    if is_ill_formed(found) or _changes_parameter_when_made(found):
         return True
     if not found.inputs and found.code in OF_CONSTRUCTORS:
         return _is_refused_by_constructor(found)
@@ -354,6 +354,11 @@ def _may_be_certain_alone(found: Mismatch) -> bool:
         return not _is_of_rank(found)
     is_of_sizes = found.code in OF_SIZES or (found.code == "shape" and len(_clash(found)) == 2 and "divisible" in found.message)
     return _is_of_rank(found) or found.lacks_transpose or is_of_sizes or found.exception == "EinopsError"
+
+
+def _changes_parameter_when_made(found: Mismatch) -> bool:
+    """Whether a constructor changes a parameter in place that it has made: nobody makes a model without gradients."""
+    return found.code == "in-place" and len(found.origins) < 2 and found.span is not None and is_in_constructor(found.span)
 
 
 def _forms_asked_for(found: Mismatch) -> Set[str]:
