@@ -16,12 +16,13 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapelens.analysis.display.hints import LONGEST_LABEL, Hint, hints
 from shapelens.analysis.display.lenses import LONGEST_TITLE, lenses
-from shapelens.analysis.shapes import has_dims
+from shapelens.analysis.shapes import has_dims, tensors_in
 from shapelens.batch import Analysed, Batch, read
 from shapelens.project_scope import ProjectScope
 from shapelens.protocol import Value
@@ -79,14 +80,14 @@ def changes_without_hint(said: Analysed, every: list[Hint], shown: list[Hint]) -
     reads: dict[tuple[int, int], set[tuple[object, ...]]] = {}
     for seen in trace.observations:
         if seen.kind == "expression" and seen.name and seen.span.file == trace.file:
-            reads.setdefault((seen.example, seen.span.line), set()).update(map(_form, filter(has_dims, seen.values)))
+            reads.setdefault((seen.example, seen.span.line), set()).update(map(_form, _tensors(seen.values)))
     for seen in trace.observations:
         statement = seen.statement or seen.span
         if seen.kind in ("assign", "return") and seen.span.file == trace.file and ("value", statement.line) in out:
             lines = range(statement.line, statement.end_line + 1)
             given = set().union(*(reads.get((seen.example, line), set()) for line in lines))
             added_to = said.module.lines.line(seen.span.end_line)[seen.span.end_column :].lstrip()[1:2] == "="
-            if not added_to and any(has_dims(value) and value.shape and _form(value) not in given for value in seen.values):
+            if not added_to and any(value.shape and _form(value) not in given for value in _tensors(seen.values)):
                 lost.add(("value", statement.line))
     for layer in trace.layers:
         if layer.span is not None and layer.span.file == trace.file and ("layer", layer.span.line) in out:
@@ -95,6 +96,11 @@ def changes_without_hint(said: Analysed, every: list[Hint], shown: list[Hint]) -
                 if has_dims(call.output) and call.output.shape and _form(call.output) not in given:
                     lost.add(("layer", layer.span.line))
     return lost
+
+
+def _tensors(values: Iterable[Value]) -> Iterator[Value]:
+    """The tensors that values are, or hold, whose shapes are known."""
+    return (tensor for value in values for tensor in tensors_in(value) if has_dims(tensor))
 
 
 def _form(value: Value) -> tuple[object, ...]:
