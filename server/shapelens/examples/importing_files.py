@@ -42,7 +42,7 @@ _DIRECTIVE = re.compile(r"#[ \t]*shapelens:(?![ \t]*ignore)")
 
 @dataclass(frozen=True)
 class _Scanned:
-    """What a file's text says of its imports. state: changes whenever the file does."""
+    """Holds what a file's text says of its imports. state: changes whenever the file does."""
 
     state: tuple[int, int]
     words: frozenset[str]  # of its import statements
@@ -235,5 +235,5 @@ def _files_with_code(root: str) -> Iterator[str]:
 
 
 def is_skipped(folder: Path) -> bool:
-    """Whether a folder holds no code of the user's. Hidden ones are tools' (.git, .venv, .tox); a virtual environment may have any name."""
+    """True if a folder holds no code of the user's. Hidden ones are tools' (.git, .venv, .tox); a virtual environment may have any name."""
     return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()

@@ -34,12 +34,12 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def may_hold_tensors(module: Module) -> bool:
-    """Whether a file names a library whose values are tensors."""
+    """True if a file names a library whose values are tensors."""
     return _LIBRARIES.search(module.text) is not None
 
 
 def is_program(module: Module) -> bool:
-    """Whether following a file as a program may show a tensor: it does more than to define what others use."""
+    """True if following a file as a program may show a tensor: it does more than to define what others use."""
     if not may_hold_tensors(module):
         return False
     classes = _CLASS.findall(module.text)
@@ -48,7 +48,7 @@ def is_program(module: Module) -> bool:
 
 
 def does_something(module: Module) -> bool:
-    """Whether a file has statements of its own, beside what it imports and defines."""
+    """True if a file has statements of its own, beside what it imports and defines."""
     return any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
 
 

@@ -60,7 +60,7 @@ def svg(view: ModelView) -> str:
 
 
 def _with_result(found: Graph) -> Graph:
-    """What the last step gave is what the model gives: an arrow leads out of it, to no node."""
+    """Returns the graph with an arrow out of its last step, whose result the model gives. The arrow leads to no node."""
     if not found.nodes or any(edge.source == found.nodes[-1].number for edge in found.edges):
         return found
     last = found.nodes[-1]

@@ -136,7 +136,7 @@ def indentation(text: str, line: LogicalLine) -> int:
 
 
 def depth_at_end(text: str) -> int:
-    """How many brackets are open at the end of a text, which is read as one expression on one line."""
+    """Returns how many brackets are open at the end of a text, which is read as one expression on one line."""
     depth = at = 0
     while (token := _TOKEN.search(text, at)) is not None:
         begin, at = token.span()

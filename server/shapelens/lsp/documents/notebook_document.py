@@ -39,7 +39,7 @@ class ListedCell:
 
 @dataclass(frozen=True)
 class NotebookChange:
-    """What has changed in a notebook, in this order.
+    """Holds what has changed in a notebook, in this order.
 
     opened, closed: cells that appear and vanish. start, removed, added: of the list of cells, `removed` ones from `start` on give way to
     those that are `added`. listed: cells of which something else than their text has changed. texts: what changes in a cell, with its URI
@@ -77,11 +77,11 @@ class NotebookCell:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the notebook's text has the cell's text as it is."""
+        """True if the notebook's text has the cell's text as it is."""
         return not self.module.errors and self.module.text == self.text
 
     def piece(self, *, typed: bool) -> str:
-        """What the notebook's text has of it. typed: it is being edited, so that it soon parses again."""
+        """Returns what the notebook's text has of it. typed: it is being edited, so that it soon parses again."""
         return self.module.text if typed or not self.module.errors else notebooks.left_out(self.text)
 
 

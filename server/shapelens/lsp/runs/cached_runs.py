@@ -123,12 +123,12 @@ class CachedRuns:
             self._whole[run.file] = whole, read
 
     def read_by(self, run: protocol.Run) -> ReadState | None:
-        """What a run has read; None where it is not kept."""
+        """Returns what a run has read; None where it is not kept."""
         last = self._read.get(run.file)
         return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
 
     def has_read(self, file: str, path: str) -> bool:
-        """Whether a run of a file has read another file, or asked for it; also one of an earlier text, which costs a run at most."""
+        """True if a run of a file has read another file, or asked for it; also one of an earlier text, which costs a run at most."""
         return path in self._ever_read.get(file, ())
 
     def now(self, files: Iterable[str]) -> ReadState:
@@ -136,7 +136,7 @@ class CachedRuns:
         return self._cache.inputs.now(files) if self._cache is not None else []
 
     def identity(self, interpreter: str) -> str | None:
-        """What changes whenever the environment of an interpreter does; None where it is not known."""
+        """Returns what changes whenever the environment of an interpreter does; None where it is not known."""
         return self._cache.environments.identity(interpreter) if self._cache is not None else None
 
     async def written(self) -> None:

@@ -78,7 +78,7 @@ class Schedule:
             self._enqueue(document, urgent)
 
     def runs(self, document: Document) -> bool:
-        """Whether a run of this document is under way."""
+        """True if a run of this document is under way."""
         return self._running is document
 
     def forget(self, document: Document) -> None:

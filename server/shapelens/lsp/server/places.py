@@ -20,7 +20,7 @@ ALL_LINES = 1 << 30
 
 @dataclass(frozen=True)
 class TextDocument:
-    """What the client calls a text document: a file, or the `count` lines of a notebook from `first` (0-based) on, which are a cell."""
+    """Holds what a client calls a text document: a file or the `count` lines of a notebook from `first` (0-based) on, which are a cell."""
 
     document: Document
     uri: str
@@ -44,7 +44,7 @@ class TextDocument:
         return self.document.lines.from_lsp(position.line + self.first, position.character, encoding)
 
     def has(self, line: int) -> bool:
-        """Whether a line of the document (1-based) is one of these."""
+        """True if a line of the document (1-based) is one of these."""
         return self.first < line <= self.first + self.count
 
 
@@ -126,7 +126,7 @@ def range_(lines: Lines, span: Span, encoding: str) -> types.Range:
 
 
 def same_file(path: str, uri: str) -> bool:
-    """Whether a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
+    """True if a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
     return same_path(path, path_of(uri))
 
 
