@@ -188,6 +188,7 @@ export class Workbench {
           if (shown.includes(expected) && !shown.includes("Loading...")) return shown;
         }
       }
+      await this.page.mouse.move(5, 5); // The hover of another word would cover this one.
       return null;
     };
     const seen = async () => (await this.page.locator(".monaco-hover:visible").allInnerTexts()).join("\n---\n");
