@@ -78,7 +78,7 @@ class _Comparison:
 
 
 def _mistakes(analysed: Analysed) -> list[CheckedFinding]:
-    """The findings, but for notes on what was taken for granted: these are not about an edit, and may be due to the time that there was."""
+    """Returns the findings, but for notes on what was taken for granted. Those are not about an edit."""
     return [finding for finding in checked_file(analysed).findings if not is_note(finding.code)]
 
 

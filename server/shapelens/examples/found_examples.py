@@ -216,7 +216,7 @@ class FoundExamples:
         return adopted
 
     def disown(self, path: str, program: str, called: Container[str]) -> bool:
-        """A program does not call a class of the file at `path` any more that runs with what it called it with: it is searched for anew.
+        """Searches anew for classes of the file at `path` that ran with what a program called them with, and does not call any more.
 
         called: the names of the classes that it does call. Returns whether there is one.
         """

@@ -1,4 +1,4 @@
-"""Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence.
+"""Finds the files of the workspace that import a file. Their examples show it when it has none; how they use it is evidence.
 
 Notebooks, and documentation with blocks of code, are among them.
 """
@@ -206,7 +206,7 @@ def _ends_of(path: str) -> Iterator[str]:
 
 
 def _imports_one(file: str, names: Collection[str], imported: Collection[str], known: Collection[str]) -> bool:
-    """True if a file imports one of some files by one of these names: not what its own folder has under that name, which comes first."""
+    """True if a file imports one of some files by one of these names. What its own folder has under that name comes first."""
     folder = Path(file).parent.as_posix()
     for name in names:
         own = [each for each in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py") if each in known]

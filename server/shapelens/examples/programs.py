@@ -53,7 +53,7 @@ def does_something(module: Module) -> bool:
 
 
 def speaking_of(texts: Iterable[tuple[str, str]], names: Collection[str]) -> list[tuple[str, str]]:
-    """Returns those of some files, paths and texts, that name one of `names`, or a function of a nearer file that does and returns a value.
+    """Returns those of some files, paths and texts, that name one of `names`. A function of a nearer file that does so counts as well.
 
     A script that builds a model by `get_network(args)` does not name its class. texts: the nearest first.
     """

@@ -1,4 +1,4 @@
-"""A model as a picture: modules as nested boxes in the order of their calls, joined by the tensors that flow between them.
+"""Draws a model: modules as nested boxes in the order of their calls, joined by the tensors that flow between them.
 
 Boxes stand below each other, as each step is given only what earlier ones made: an arrow leads from a box to the next one, a line at the
 right past those between. The view in an editor (view/layout.js) lays the same picture out, and can fold and unfold it.

@@ -1,4 +1,4 @@
-"""Examples that have ended their run: it is done again without them, and what was seen of them is put back into what the others see."""
+"""Repeats a run without the examples that ended it, and puts what was seen of them back into what the others see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOKING_SECONDS = 2.0  # for an example that has ended its process, once more
 
 
 class EndedExamples:
-    """Those of one run, which is `run` at first and the one without them later.
+    """Holds those of one run, which is `run` at first and the one without them later.
 
     What ends the process without a word, C code say, has not told where, nor what was seen until then: such an example is evaluated once
     more by itself, with word of each line.

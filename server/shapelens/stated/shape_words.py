@@ -83,7 +83,7 @@ def is_batch(dim: Dim) -> bool:
 
 
 def is_dim_word(name: str) -> bool:
-    """True if a name looks like that of a dim: a letter (`C`, `H2`, `N_q`), or made of the words that dims are called by (`seq_len`)."""
+    """True if a name looks like that of a dim: a letter (`C`, `H2`, `N_q`), or words that dims are called by (`seq_len`)."""
     parts = [part for part in re.split(r"_|\d+|(?<=[a-z])(?=[A-Z])", name) if part]
     if not parts:
         return False

@@ -335,7 +335,7 @@ class Document:
         self._last_run = run
 
     def given_examples_have_run(self, analysis: Analysis) -> None:
-        """All examples that were given or known have run; what the run still does may be cut short, and made up for after the next edit."""
+        """Notes that all examples that were given or known have run. What the run still does may be made up for after the next edit."""
         self._complete = replace(analysis, unfinished=True)
         self._was_outdated = False
 

@@ -86,7 +86,7 @@ class NotebookCell:
 
 
 class NotebookDocument(Document):
-    """The code cells of a notebook, in their order, as one text: what runs, what is seen and what is found is that of one file.
+    """Holds the code cells of a notebook, in their order, as one text, which runs as one file.
 
     A cell that does not parse is left out of the text, but for the one that is being typed in: as in a file, what was seen stays until it
     parses again, or another cell is edited.

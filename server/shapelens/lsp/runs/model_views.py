@@ -1,4 +1,4 @@
-"""Models as a whole, for the view in an editor: profiled by a run of their own once nothing else is to be run that shows something.
+"""Profiles models as a whole for the view in an editor, once nothing else wants to run.
 
 A request is answered from the newest analysis: at once with what its trace tells, and after a run with the rest. A run of a document goes
 first, and ends a profile that is under way: it is made up for.

@@ -1,4 +1,4 @@
-"""From the newest text of a document to what the editor shows of it: choose, plan, run, show.
+"""Takes the newest text of a document to what the editor shows of it: choose, plan, run, show.
 
 A document without examples is run by open files that import it, or by a few closed ones, before its examples are searched for. A class
 that such a file uses has an example of its own only for the branches that the file does not take. A class that its own search shows by a

@@ -1,4 +1,4 @@
-"""After a pause in typing: what opening the newest text of a document would show, found out beside what is shown, takes its place.
+"""Finds out, after a pause in typing, what opening the newest text would show. That takes the place of what is shown.
 
 What is shown after edits depends on what was found for the texts between: an example that ran when half a line was there, what a closed
 file was given then, what a function was called with. So the document runs once more as if nothing were known of it.

@@ -1,4 +1,4 @@
-"""Which document runs next: one runs at a time, the one that was edited last comes first, an edit cancels the run of its own document."""
+"""Decides which document runs next. One runs at a time, the last edited one first. An edit cancels the run of its own document."""
 
 from __future__ import annotations
 

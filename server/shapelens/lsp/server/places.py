@@ -1,4 +1,4 @@
-"""Where the spans of our documents are for the client: in a file, or in a cell of a notebook, which to the client is a text of its own."""
+"""Translates the spans of our documents for the client: into a file, or into a cell of a notebook, which is a text of its own there."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ClientPlaces:
         return [{"uri": where, "edits": each} for where, each in changes.items()]
 
     def place(self, place: dict[str, Any]) -> dict[str, Any]:
-        """A place of a report (file, line, end_line, ...) in the client's terms: one in a notebook has the URI of its cell for a file."""
+        """Returns a place of a report (file, line, end_line, ...) in the client's terms. In a notebook the file is the URI of the cell."""
         document = self._of_file(uri_of(place["file"]))
         text_document = self.at(document, place["line"]) if isinstance(document, NotebookDocument) else None
         if text_document is None:

@@ -1,4 +1,4 @@
-"""Keeps what the editor showed of files that have not changed since, as LSP's JSON, for a server that is still loading to show it again.
+"""Keeps what the editor showed of unchanged files, as LSP's JSON. A server that is still loading shows it again.
 
 Nothing is imported here that takes time: the standard library, and where the cache lies.
 """
