@@ -36,7 +36,7 @@ docs: setup  ## the site of the documentation, into site/; a dead link is a fail
 	@$(PY) tools/docs_site.py
 
 .PHONY: extension-setup editor-setup
-extension-setup: setup
+extension-setup:
 	@tools/node_packages.sh vscode-extension
 
 editor-setup:
@@ -45,10 +45,10 @@ editor-setup:
 vsix: extension-setup  ## the VS Code extension with the server inside, as one .vsix
 	@npm --prefix vscode-extension run --silent package
 
-vscode: vsix editor-setup  ## open the recipe network in a real VS Code in the browser, with the extension installed
+vscode: setup vsix editor-setup  ## open the recipe network in a real VS Code in the browser, with the extension installed
 	@npm --prefix tests/editor run --silent open
 
-screenshots: vsix editor-setup  ## take the README's screenshots again
+screenshots: setup vsix editor-setup  ## take the README's screenshots again
 	@npm --prefix tests/editor run --silent screenshots
 
 bench: setup  ## milliseconds from an edit to what ShapeLens says about it, bursts of edits, memory

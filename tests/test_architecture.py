@@ -165,6 +165,16 @@ def _sentences(markdown: str) -> list[str]:
     return [sentence for block in blocks for sentence in re.split(r"(?<=[.?!])(?:\*\*)?\s", block)]
 
 
+def test_a_docstring_begins_with_what_is_returned_or_done() -> None:
+    """Outside of the worker and of the analysis: "Returns …", "True if …", "Holds …", rather than "What …" or "Whether …"."""
+    rooms = ("agents", "cache", "commands", "examples", "lsp", "report", "runner", "source", "stated")
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [node for room in rooms for file in (SERVER / room).rglob("*.py") for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    found = [text for node in nodes if isinstance(node, documented) and (text := ast.get_docstring(node))]
+    assert len(found) > 1000
+    assert not [text for text in found if re.match(r"(What|Whether|How)\b", text)]
+
+
 def test_a_name_means_one_class() -> None:
     """The public interface (tracing.py) has names of its own for what it makes of ours."""
     classes = Counter(

@@ -86,7 +86,7 @@ async def test_lines_that_change_nothing_have_no_hint_unless_they_are_asked_for(
     left = {hint.position.line: hint for hint in said.hints}
     assert left == {line: hint for line, hint in every.items() if line not in marked}
     assert {hint.kind for hint in left.values()} == {"layer", "value", "parameter"}
-    assert len(marked & set(every)) == len(marked) == 18
+    assert len(marked & set(every)) == len(marked) == 19
 
 
 async def test_a_long_hint_is_cut_between_two_shapes_and_whole_in_its_tooltip(batch: Batch) -> None:

@@ -115,6 +115,15 @@ def test_what_a_page_points_to_is_there(page: Path) -> None:
     assert set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE)) <= targets
 
 
+def test_both_readmes_show_the_picture_that_moves() -> None:
+    picture = ROOT / "vscode-extension" / "images" / "fix.gif"
+    content = picture.read_bytes()
+    frames = content.count(b"\x21\xf9\x04")  # a control block stands before each
+    assert content.startswith(b"GIF89a") and frames >= 5 and len(content) < 1_000_000
+    for page in (ROOT / "README.md", picture.parent.parent / "README.md"):
+        assert re.search(r"!\[[^\]]+\]\([^)]*images/fix\.gif\)", page.read_text(encoding="utf-8")), page
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -209,3 +209,16 @@ async def test_hints_of_parts_stay_when_what_calls_them_cannot_be_built_any_more
     hints = await editor.hints_when(uri, lambda hints: 13 not in hints)
     assert hints[6].startswith("→ [B, ")
     assert await editor.stop() == 0
+
+
+async def test_what_a_program_saw_is_not_said_of_a_layer_that_is_mended(editor: Editor) -> None:
+    text = UNUSED.replace("# shapelens: Net()(f32[B:2, 8])\n", "").replace("nn.Linear(8, 4)", "nn.Linear(9, 4)")
+    uri = editor.open("typing/mended.py", f"{text}\nimport torch\nscores = Net()(torch.ones(2, 8))\n")
+    await editor.until(lambda: uri in editor.published and "linear-in-features" in str(editor.published[uri].diagnostics))
+    await editor.idle()
+    begin = len(editor.publications)
+    editor.replace(uri, "nn.Linear(9, 4)", "nn.Linear(8, 4)")
+    await editor.hints_when(uri, lambda hints: "[2, 4]" in str(hints))
+    await editor.idle()
+    said = [each.code for published in editor.publications[begin:] if published.uri == uri for each in published.diagnostics]
+    assert "linear-in-features" not in said

@@ -316,8 +316,8 @@ async def test_a_double_click_on_a_hint_writes_its_shape_as_a_comment(editor: Ed
 
 
 async def test_an_action_at_the_head_of_a_function_writes_its_shapes(editor: Editor, recipe: str) -> None:
-    uri = editor.open("written/function.py", recipe)
-    await editor.hints_when(uri)
+    uri = editor.open("written/function.py", f"{recipe}\n\nscores = Net()(torch.ones(8, 3, 32, 32))\n")
+    await editor.hints_when(uri, lambda hints: "[8, 10]" in str(hints))
     head, body = (editor.position(uri, recipe.index(text)) for text in ("forward(self", "torch.flatten(x"))
     found = []
     for place in (head, body):

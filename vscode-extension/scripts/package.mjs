@@ -22,7 +22,7 @@ const TARGETS = {
     'win32-x64': 'win_amd64.pyd',
 };
 process.env.SOURCE_DATE_EPOCH ??= lastCommit();
-const { name, version } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
+const { name, version, repository } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
 const vsix = `${name}-${version}.vsix`;
 const unfinished = path.join('out', 'unfinished.vsix');
 const stamp = path.join('out', 'package.stamp');
@@ -72,11 +72,20 @@ if (process.argv.includes('--targets')) {
 
 /** Make one package. */
 function makePackage(file, options) {
-    // The project has no public address yet, which vsce would otherwise want for the links of the README.
-    run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', '--allow-missing-repository', '--no-rewrite-relative-links', ...options, '--out', unfinished]);
+    run(process.execPath, [path.join('node_modules', '@vscode', 'vsce', 'vsce'), 'package', '--no-dependencies', ...linkOptions(), ...options, '--out', unfinished]);
     // In one step, so that nobody installs half a package.
     fs.renameSync(unfinished, file);
     console.log(`${file}: ${(fs.statSync(file).size / 1e6).toFixed(1)} MB`);
+}
+
+/** What makes the README's pictures and links hold in the marketplaces; while the project has no public address they stay as they are. */
+function linkOptions() {
+    const address = /^(https:\/\/github\.com\/(?!OWNER\/)[^/]+\/[^/]+?)(?:\.git)?$/.exec(repository.url)?.[1];
+    if (!address) {
+        return ['--allow-missing-repository', '--no-rewrite-relative-links'];
+    }
+    const folder = `HEAD/${repository.directory}`;
+    return ['--baseContentUrl', `${address}/blob/${folder}`, '--baseImagesUrl', `${address}/raw/${folder}`];
 }
 
 /** When the last commit was made, in seconds; a fixed time outside of a repository. */

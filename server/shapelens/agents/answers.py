@@ -1,4 +1,4 @@
-"""What tools answer: a short text, and the same as data. Lines and columns count from 1 in both."""
+"""Holds what tools answer: a short text, and the same as data. Lines and columns count from 1 in both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_EXPRESSION = 160  # characters
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool answers."""
+    """Holds what a tool answers."""
 
     text: str
     data: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What each tool does with its arguments. All of it is what the command line does; nothing is written to the disk."""
+"""Carries out each tool. All of it is what the command line does; nothing is written to the disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _WORDS = {
 
 
 def refusal(error: Exception) -> str:
-    """What is wrong with a call, in a tool's terms."""
+    """Returns what is wrong with a call, in a tool's terms."""
     text = f"{error} {getattr(error, 'action', '')}".strip()
     for option, word in _WORDS.items():
         text = text.replace(option, word)

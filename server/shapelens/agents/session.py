@@ -1,4 +1,4 @@
-"""What lives between the calls of an agent: the worker, the folders that it may ask about, and what was analysed last."""
+"""Keeps what lives between the calls of an agent: the worker, the folders that it may ask about, and what was analysed last."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class _Remembered:
     analysed: Analysed
 
     def holds(self, text: str, settings: Settings, importers: list[str], inputs: ResultInputs) -> bool:
-        """Whether another run would see the same."""
+        """True if another run would see the same."""
         return (self.text, self.settings, self.importers) == (text, settings, importers) and inputs.same(self.read)
 
 
 @dataclass
 class Doing:
-    """What a call does at the moment, for whoever waits."""
+    """Holds what a call does at the moment, for whoever waits."""
 
     what: str = "starting"
     done: int = 0
@@ -93,7 +93,7 @@ class AgentSession:
         return path
 
     def holds(self, path: Path) -> bool:
-        """Whether a path lies in the workspace, wherever links lead."""
+        """True if a path lies in the workspace, wherever links lead."""
         real = path.resolve()
         return any(real.is_relative_to(folder.resolve()) for folder in self.folders)
 
@@ -120,7 +120,7 @@ class AgentSession:
         return self._batch
 
     def notices(self, path: Path) -> list[str]:
-        """What stands in the way of the settings of a file's project."""
+        """Returns what stands in the way of the settings of a file's project."""
         problems = [f"settings: {problem}" for problem in self._scope.settings(path.parent).problems]
         notice = self._scope.notice(self._scope.project_root(path), self.python)
         return problems if notice is None else [*problems, notice]
@@ -145,7 +145,7 @@ class AgentSession:
         return analysed
 
     async def measured(self, analysed: Analysed, name: str | None, measure: Callable[[], Awaitable[_Measure]]) -> _Measure:
-        """What was measured of a model of what was analysed: once, as long as that is remembered."""
+        """Returns what was measured of a model of what was analysed: once, as long as that is remembered."""
         for known, its_name, measured in self._measured:
             if known is analysed and its_name == name:
                 return cast(_Measure, measured)

@@ -1,4 +1,4 @@
-"""How `shapelens mcp` begins: with a word about the package that it needs, where that is not there."""
+"""Starts `shapelens mcp`: with a word about the package that it needs, where that is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an edit would do: a file as it is beside the file as it would be, both of them run, neither of them written."""
+"""Compares a file as it is with the file after an edit. Both of them run, neither is written."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Comparison:
 
 
 def _mistakes(analysed: Analysed) -> list[CheckedFinding]:
-    """The findings, but for notes on what was taken for granted: these are not about an edit, and may be due to the time that there was."""
+    """Returns the findings, but for notes on what was taken for granted. Those are not about an edit."""
     return [finding for finding in checked_file(analysed).findings if not is_note(finding.code)]
 
 
@@ -96,7 +96,7 @@ def _beyond(findings: Sequence[CheckedFinding], known: Counter[Any]) -> list[Che
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a line of the new text shows. was: what the same line showed before; None where it was not there, or showed nothing."""
+    """Holds what a line of the new text shows. was: what the same line showed before; None where it was not there, or showed nothing."""
 
     line: int
     source: str
@@ -125,7 +125,7 @@ def _changed_shapes(old: Analysed | None, new: Analysed) -> list[_Shape]:
 
 
 def _labels(analysed: Analysed) -> dict[int, str]:
-    """What stands in the margin of each line."""
+    """Returns what stands in the margin of each line."""
     labels: dict[int, str] = {}
     for hint in analysed.hints:
         line = hint.position.line
@@ -138,7 +138,7 @@ def _labels(analysed: Analysed) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class _Model:
-    """What a model has and takes. peak: bytes of a training step; None where that is not known, as `problem` says."""
+    """Holds what a model has and takes. peak: bytes of a training step; None where that is not known, as `problem` says."""
 
     name: str
     expression: str

@@ -1,4 +1,4 @@
-"""What is known of an interpreter and its libraries without starting it."""
+"""Tells what is known of an interpreter and its libraries without starting it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Environments:
     _started: dict[str, str] = field(default_factory=dict)  # the identity that an interpreter had when its worker began
 
     def identity(self, interpreter: str) -> str | None:
-        """What changes whenever the environment of an interpreter does; None where none of its workers has said anything yet."""
+        """Returns what changes whenever the environment of an interpreter does; None where none of its workers has said anything yet."""
         facts = self._facts.get(interpreter)
         if facts is None:
             facts = self.store.get(_key(interpreter))

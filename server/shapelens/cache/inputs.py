@@ -1,4 +1,4 @@
-"""What a run read, and whether it still is the same: texts by their digest, folders by the names in them."""
+"""Notes what a run read, and whether it still is the same: texts by their digest, folders by the names in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(*parts: Any) -> str:
 
 @functools.cache
 def version() -> str:
-    """What all that is kept depends on besides its inputs: our own code, of whatever version."""
+    """Returns what all that is kept depends on besides its inputs: our own code, of whatever version."""
     found = []
     root = str(Path(shapelens.__file__).parent)
     for place, folders, files in os.walk(root):
@@ -46,7 +46,7 @@ class ResultInputs:
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
 
     def state(self, path: str) -> str:
-        """What changes whenever the content of a file does; "" where there is none."""
+        """Returns what changes whenever the content of a file does; "" where there is none."""
         try:
             stat = os.stat(path)  # noqa: PTH116  Thousands of these are asked for at once.
             key = (stat.st_mtime_ns, stat.st_size)
@@ -62,14 +62,14 @@ class ResultInputs:
         return [{path: self.state(path) for path in sorted(files)}, {path: self.names(path) for path in sorted(folders)}]
 
     def same(self, read: ReadState) -> bool:
-        """Whether files and folders still are as they were. Raises TypeError, ValueError or AttributeError for what is no ReadState."""
+        """True if files and folders still are as they were. Raises TypeError, ValueError or AttributeError for what is no ReadState."""
         files, folders = read
         return all(self.state(path) == state for path, state in files.items()) and all(
             self.names(path) == names for path, names in folders.items()
         )
 
     def names(self, folder: str) -> str:
-        """What changes whenever a module or package appears in a folder or vanishes from it."""
+        """Returns what changes whenever a module or package appears in a folder or vanishes from it."""
         try:
             with os.scandir(folder) as entries:
                 return digest(sorted(each.name for each in entries if _may_be_module(each)))

@@ -20,7 +20,7 @@ _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 @dataclass
 class KeptRun:
-    """What a run has told, how it ended, and what it read."""
+    """Holds what a run has told, how it ended, and what it read."""
 
     traced: Traced
     finished: Finished
@@ -47,7 +47,7 @@ class RunCache:
         self.environments.learn(interpreter, hello)
 
     def find(self, run: Run, interpreter: str) -> KeptRun | None:
-        """What came out of a run before, as an answer to this one; not what was short of time, where this one has more."""
+        """Returns what came out of a run before, as an answer to this one; not what was short of time, where this one has more."""
         environment = self.environments.identity(interpreter)
         value = self.store.get(_key(run, environment)) if environment is not None else None
         if not isinstance(value, dict):
@@ -98,7 +98,7 @@ class RunCache:
 
 
 def was_cut_short(search: Search | None, finished: Finished, trace: Trace) -> bool:
-    """Whether a search might find more with more time, or on another day, with less to do for the machine."""
+    """True if a search might find more with more time, or on another day, with less to do for the machine."""
     if search is None or search.seconds >= PATIENT_SECONDS or finished.seconds < search.seconds:
         return False
     return any(not example.expression or example.doubtful for example in trace.examples)
@@ -134,8 +134,8 @@ def _key(run: Run, environment: str) -> str:
 
 
 def _as_program(run: Run) -> list[list[str]]:
-    """What a program's result depends on besides its text: the examples of classes, whose methods are called so. Those of functions only
-    save a search that would end alike.
+    """Returns what a program's result depends on besides its text: the examples of classes, whose methods are called so. Those of functions
+    only save a search that would end alike.
     """
     functions = set(_FUNCTION.findall(run.text))
     return sorted([each.target, each.expression] for each in run.known if each.target not in functions)

@@ -129,6 +129,6 @@ class Store:
 
 
 def removal(size: int, store: Store | None) -> str:
-    """What to tell a user whose cache was emptied."""
+    """Returns what to tell a user whose cache was emptied."""
     where = f" from {store.folder}" if store is not None else ""
     return f"{size / 1e6:.1f} MB removed{where}"

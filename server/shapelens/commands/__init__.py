@@ -2,4 +2,4 @@
 
 
 class RefusedRequest(Exception):
-    """What was asked for cannot be done. The message is one line for the user."""
+    """Says that what was asked for cannot be done. The message is one line for the user."""

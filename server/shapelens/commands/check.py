@@ -43,7 +43,7 @@ MOST_ROUNDS = 5  # of fixes that build on fixes
 
 @dataclass(frozen=True)
 class CheckOptions:
-    """What the command line asks for. since: only files that differ from this commit, and those that import them."""
+    """Holds what the command line asks for. since: only files that differ from this commit, and those that import them."""
 
     python: str | None = None
     jobs: int | None = None  # files that are analysed side by side; None: as many as the machine has room for
@@ -65,7 +65,7 @@ class CheckOptions:
 
     @property
     def wants_fixes(self) -> bool:
-        """Whether fixes are tried."""
+        """True if fixes are tried."""
         return self.fix or self.diff or self.format in WITH_FIXES
 
 

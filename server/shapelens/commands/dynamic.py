@@ -183,7 +183,7 @@ class _Written:
 
 
 async def _why(batch: Batch, analysed: Analysed, run: ExampleRun, call: SizedCall, fixed: Fixed, written: _Written) -> str:
-    """What fixes a dim, and where."""
+    """Returns what fixes a dim, and where."""
     head, reason = f"{written.places[fixed.name]} = {fixed.size} is fixed", fixed.reason
     where = _where(analysed, reason.span)
     if reason.kind == "mistake":

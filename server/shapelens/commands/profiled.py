@@ -1,4 +1,4 @@
-"""What `summary` and the pictures of `show` have in common: a class of a file, analysed and profiled."""
+"""Analyses and profiles a class of a file, for `summary` and the pictures of `show`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from shapelens.source.positions import Lines
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked for on the command line. sizes: of named dims, instead of the example's."""
+    """Holds what is asked for on the command line. sizes: of named dims, instead of the example's."""
 
     target: str
     examples: list[str]

@@ -17,7 +17,7 @@ WIDEST = 10_000
 
 
 async def summary(wanted: Wanted, limit: int | None, dim: str, depth: int | None, amounts: str) -> int:
-    """Print a class as a table, with "cost" or "memory" of its modules. limit: bytes; which size of the dim `dim` fits them is said, too.
+    """Prints a class as a table, with "cost" or "memory" of its modules. limit: bytes; the size of `dim` that fits them is said, too.
 
     Raises what `profiled` does.
     """

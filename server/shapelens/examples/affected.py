@@ -1,4 +1,4 @@
-"""What has to run again after an edit inside of functions, as far as the last run and the text tell; the rest stays as it was seen."""
+"""Finds what has to run again after an edit inside of functions. The last run and the text tell; the rest stays as it was seen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Affected:
 def affected(
     old: Module, new: Module, functions: Collection[str], trace: Trace, lacking: Sequence[str], known: Sequence[Known]
 ) -> Affected | None:
-    """What an edit makes run again: `old` is the text of the trace, `functions` are those that the edit changed (`source.changes`).
+    """Returns what an edit makes run again: `old` is the text of the trace, `functions` are those that the edit changed (`source.changes`).
 
     `lacking`: the classes without a given example, by qualified name; `known`: what is still known of those that were found for them. None:
     everything.
@@ -55,12 +55,12 @@ def affected(
 
 
 def functions_apart(changed: Collection[str], ran: Collection[str]) -> bool:
-    """Whether none of the changed functions ran."""
+    """True if none of the changed functions ran."""
     return not any(name in ran for name in changed)
 
 
 def same_given(trace: Trace, requests: Sequence[tuple[str, str]]) -> bool:
-    """Whether the given examples of a trace are these, by target and expression."""
+    """True if the given examples of a trace are these, by target and expression."""
     return [(run.target, run.expression) for run in trace.examples if not run.evidence] == list(requests)
 
 
@@ -75,7 +75,7 @@ class _Links:
         self._changed = [number for number, text in enumerate(texts) if text not in before]
 
     def touch(self, class_name: str) -> bool:
-        """Whether a statement that changed speaks of a class, or the class, directly or not, of it."""
+        """True if a statement that changed speaks of a class, or the class, directly or not, of it."""
         outer = class_name.partition(".")[0]
         if any(outer in self._words[number] for number in self._changed):
             return True

@@ -1,4 +1,4 @@
-"""The memory of a device, as people write it: `24 GB`, `24GiB`, or the name of a device, `RTX 4090`, `A100 80GB`.
+"""Reads the memory of a device, as people write it: `24 GB`, `24GiB`, or the name of a device, `RTX 4090`, `A100 80GB`.
 
 What its maker says of a device, in GB of 2**30 bytes. What a driver and a CUDA context take of it is not taken off: what does not fit all
 of it fits no part of it.

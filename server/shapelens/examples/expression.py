@@ -33,7 +33,7 @@ _MODEL = "Net()(f32[2, 3, 32, 32])"
 
 @dataclass(frozen=True)
 class ExpressionProblem:
-    """What is wrong with an expression, in plain words, and where: 0-based columns in it, the end exclusive."""
+    """Holds what is wrong with an expression, in plain words, and where: 0-based columns in it, the end exclusive."""
 
     message: str
     column: int
@@ -41,7 +41,9 @@ class ExpressionProblem:
 
 
 def check(expression: str) -> str | None:
-    """What is wrong with an example expression, with its column (counted from 1), or None if it is fine. Runs nothing and never raises."""
+    """Returns what is wrong with an example expression, with its column (counted from 1), or None if it is fine. Runs nothing and never
+    raises.
+    """
     found = problem(expression)
     return f"{found.message} (column {found.column + 1})" if found else None
 

@@ -20,8 +20,9 @@ _IMPORT = re.compile(r"(?:from|import)\b")
 
 @dataclass(frozen=True)
 class _RememberedExample:
-    """What is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points to;
-    call_line: what its `call` points to, where that is in the same file."""
+    """Holds what is known of one class. evidence_text and text: what its choice and its failure depend on; line: what its `where` points
+    to; call_line: what its `call` points to, where that is in the same file.
+    """
 
     run: ExampleRun
     evidence_text: object
@@ -55,7 +56,7 @@ class _FirstChoice:
 
 @dataclass
 class FoundExamples:
-    """What was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not.
+    """Holds what was found for the classes of files, by path and qualified name. It lasts as long as the process, be a file open or not.
 
     state_of: gives for a path what changes whenever the text of that file does.
     """
@@ -66,7 +67,7 @@ class FoundExamples:
     _adopted: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # the programs that have said an expression, by that
 
     def known(self, path: str, module: Module, classes: Iterable[str], surroundings: object = None) -> list[Known]:
-        """What was found for these classes of a file, as far as the text that speaks for it still is the same.
+        """Returns what was found for these classes of a file, as far as the text that speaks for it still is the same.
 
         `surroundings`: the files that import this one, as what they say of the class is evidence too. An example that failed in a text that
         has not changed since, nor what it imports, counts as chosen, as looking for a better one would end alike.
@@ -95,7 +96,7 @@ class FoundExamples:
         return sorted(classes, key=lambda name: numbers.get(name, len(numbers)))
 
     def has_some(self, path: str) -> bool:
-        """Whether something was found for a class of this file."""
+        """True if something was found for a class of this file."""
         return any(file == path for file, _ in self._by_class)
 
     def files(self) -> set[str]:
@@ -103,8 +104,8 @@ class FoundExamples:
         return {file for file, _ in self._by_class}
 
     def begun_anew(self, module_of: Callable[[str], Module | None], classes: Container[tuple[str, str]] = ()) -> FoundExamples:
-        """What is to be known where all else is searched for anew: what the user has chosen, the examples of these classes, by path and
-        name, and what was established and fails with the texts as they are.
+        """Returns what is to be known where all else is searched for anew: what the user has chosen, the examples of these classes, by path
+        and name, and what was established and fails with the texts as they are.
 
         The edits since then are to blame, and another example might hide that. module_of: gives the module of a file by its path.
         """
@@ -234,7 +235,7 @@ class FoundExamples:
         return adopted
 
     def disown(self, path: str, program: str, called: Container[str]) -> bool:
-        """A program does not call a class of the file at `path` any more that runs with what it called it with: it is searched for anew.
+        """Searches anew for classes of the file at `path` that ran with what a program called them with, and does not call any more.
 
         called: the names of the classes that it does call. Returns whether there is one.
         """
@@ -254,7 +255,7 @@ class FoundExamples:
         self._first.clear()
 
     def _still_fails(self, found: _RememberedExample, path: str, module_of: Callable[[str], Module | None]) -> bool:
-        """Whether nothing has changed since an example failed but comments and layout, for which it does not run again."""
+        """True if nothing has changed since an example failed but comments and layout, for which it does not run again."""
         module = module_of(path)
         if module is None or module.errors or found.text is None:
             return False
@@ -268,7 +269,7 @@ class FoundExamples:
             self._first[path, run.target] = [*first, _FirstChoice(run, evidence)][-MOST_FIRST:]
 
     def _former(self, path: str, module: Module, run: ExampleRun, surroundings: object) -> Alternative | None:
-        """What ran before the example of a class that is known, and speaks for itself as it did then; None where it is the same."""
+        """Returns what ran before the example of a class that is known, and speaks for itself as it did then; None where it is the same."""
         first = self._first.get((path, run.target), [])
         for each in first if any(other.run.expression != run.expression for other in first) else ():
             if each.evidence_text == _evidence_text(module, each.run, surroundings):
@@ -300,17 +301,17 @@ def _is_guessed(mismatch: Mismatch, again: Container[tuple[int, object]]) -> boo
 
 
 def _words(mismatch: Mismatch) -> object:
-    """What tells the mismatches of an example apart wherever its text stands."""
+    """Returns what tells the mismatches of an example apart wherever its text stands."""
     return mismatch.code, mismatch.operation, mismatch.argument, mismatch.message
 
 
 def _is_same_code(state: object, module: Module | None) -> bool:
-    """Whether a module has the code of a text. state: of its file before; that of a file as it is on disk is no text."""
+    """True if a module has the code of a text. state: of its file before; that of a file as it is on disk is no text."""
     return module is not None and isinstance(state, str) and changed_functions(parse(state), module) == frozenset()
 
 
 def _of_files(known: Mapping[tuple[str, str], _OfClass], files: Container[str], *, but: bool = False) -> dict[tuple[str, str], _OfClass]:
-    """What is known of the classes of these files, or of all other ones."""
+    """Returns what is known of the classes of these files, or of all other ones."""
     return {key: each for key, each in known.items() if (key[0] in files) is not but}
 
 

@@ -1,4 +1,4 @@
-"""Files of the workspace that import a file: their examples show it when it has none of its own, and how they use it is evidence.
+"""Finds the files of the workspace that import a file. Their examples show it when it has none; how they use it is evidence.
 
 Notebooks, and documentation with blocks of code, are among them.
 """
@@ -42,7 +42,7 @@ _DIRECTIVE = re.compile(r"#[ \t]*shapelens:(?![ \t]*ignore)")
 
 @dataclass(frozen=True)
 class _Scanned:
-    """What a file's text says of its imports. state: changes whenever the file does."""
+    """Holds what a file's text says of its imports. state: changes whenever the file does."""
 
     state: tuple[int, int]
     words: frozenset[str]  # of its import statements
@@ -206,7 +206,7 @@ def _ends_of(path: str) -> Iterator[str]:
 
 
 def _imports_one(file: str, names: Collection[str], imported: Collection[str], known: Collection[str]) -> bool:
-    """True if a file imports one of some files by one of these names: not what its own folder has under that name, which comes first."""
+    """True if a file imports one of some files by one of these names. What its own folder has under that name comes first."""
     folder = Path(file).parent.as_posix()
     for name in names:
         own = [each for each in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py") if each in known]
@@ -235,5 +235,5 @@ def _files_with_code(root: str) -> Iterator[str]:
 
 
 def is_skipped(folder: Path) -> bool:
-    """Whether a folder holds no code of the user's. Hidden ones are tools' (.git, .venv, .tox); a virtual environment may have any name."""
+    """True if a folder holds no code of the user's. Hidden ones are tools' (.git, .venv, .tox); a virtual environment may have any name."""
     return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()

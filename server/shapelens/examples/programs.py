@@ -34,12 +34,12 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def may_hold_tensors(module: Module) -> bool:
-    """Whether a file names a library whose values are tensors."""
+    """True if a file names a library whose values are tensors."""
     return _LIBRARIES.search(module.text) is not None
 
 
 def is_program(module: Module) -> bool:
-    """Whether following a file as a program may show a tensor: it does more than to define what others use."""
+    """True if following a file as a program may show a tensor: it does more than to define what others use."""
     if not may_hold_tensors(module):
         return False
     classes = _CLASS.findall(module.text)
@@ -48,12 +48,12 @@ def is_program(module: Module) -> bool:
 
 
 def does_something(module: Module) -> bool:
-    """Whether a file has statements of its own, beside what it imports and defines."""
+    """True if a file has statements of its own, beside what it imports and defines."""
     return any(_DEFINES.match(item.statement.text.lstrip()) is None for item in module.statements.placed)
 
 
 def speaking_of(texts: Iterable[tuple[str, str]], names: Collection[str]) -> list[tuple[str, str]]:
-    """Returns those of some files, paths and texts, that name one of `names`, or a function of a nearer file that does and returns a value.
+    """Returns those of some files, paths and texts, that name one of `names`. A function of a nearer file that does so counts as well.
 
     A script that builds a model by `get_network(args)` does not name its class. texts: the nearest first.
     """

@@ -255,7 +255,7 @@ class Settings:
         return code not in self.ignore and (not self.select or code in self.select)
 
     def excludes(self, path: Path) -> bool:
-        """True if a glob of `exclude` matches a file, its name, or the path from `folder` or the name of a folder that it lies in."""
+        """True if a glob of `exclude` matches a file, its name, its path from `folder`, or a folder that it lies in."""
         if not self.exclude:
             return False
         absolute = PurePath(os.path.abspath(path))  # noqa: PTH100

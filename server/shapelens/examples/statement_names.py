@@ -1,4 +1,4 @@
-"""What the statements of a file name: which of them speak of a class, which bind a name, and what comes to use it."""
+"""Reads what the statements of a file name: which of them speak of a class, which bind a name, and what comes to use it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEFINITION = re.compile(r"(?:@.*\n)*(?:async\s+)?(?:def|class)\s+(\w+)")
 
 
 class ModuleStatements:
-    """What the statements of a module say, read when it is asked for, and once."""
+    """Holds what the statements of a module say, read when it is asked for, and once."""
 
     def __init__(self, module: Module) -> None:
         self._texts = [item.statement.text for item in module.statements.placed]
@@ -68,8 +68,9 @@ class ModuleStatements:
         return frozenset().union(*(_names_at_module_level(text) for _, text in self._outside), own)
 
     def evidence(self, run: ExampleRun) -> tuple[list[str], list[list[str]]]:
-        """What speaks for or against an example of a class: the statements outside of module classes that have to do with the class or with
-        what the example names. An annotation speaks in the class itself, but not in the code of its methods."""
+        """Returns what speaks for or against an example of a class: the statements outside of module classes that have to do with the class
+        or with what the example names. An annotation speaks in the class itself, but not in the code of its methods.
+        """
         key = run.target, run.expression, run.where, run.evidence
         if key not in self._evidence:
             self._evidence[key] = self._evidence_of(*key)
@@ -112,7 +113,7 @@ def with_users(module: Module, names: Iterable[str]) -> set[str]:
 
 
 def mentions(text: str, names: Set[str]) -> bool:
-    """Whether the text of a file names one of these."""
+    """True if the text of a file names one of these."""
     return not names.isdisjoint(WORD.findall(text))
 
 

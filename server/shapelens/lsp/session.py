@@ -295,11 +295,11 @@ class Session:
         return moved_lenses(lenses(analysis.module, analysis.examples, analysis.trace, notes, analysis.settings.dims), document.since)
 
     def check_example(self, expression: str) -> str | None:
-        """What is wrong with the syntax of an example; None if nothing is."""
+        """Returns what is wrong with the syntax of an example; None if nothing is."""
         return expressions.check(expression)
 
     async def try_example(self, uri: str, class_name: str, expression: str) -> tuple[bool, str] | None:
-        """Whether an example that is being typed runs, and what comes out of it or is wrong; None where that cannot be told now."""
+        """Returns whether an example that is being typed runs, and what comes out of it or is wrong; None where that cannot be told now."""
         document = self.documents.get(uri)
         if document is None or expressions.check(expression) is not None:
             return None

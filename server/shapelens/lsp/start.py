@@ -1,4 +1,4 @@
-"""How the language server begins: the worker first, then the answers that are known, then all the rest.
+"""Starts the language server: the worker first, then the answers that are known, then all the rest.
 
 PyTorch takes longest to load, so the worker is started before anything else is imported that takes time; it loads in its own process while
 pygls and libcst load in this one. Meanwhile `StartupProxy` answers what it can.
@@ -34,7 +34,7 @@ SWITCH_SECONDS = 0.0005
 
 
 class ServerOptions(NamedTuple):
-    """What the command line says: the interpreter, and what user code may do."""
+    """Holds what the command line says: the interpreter, and what user code may do."""
 
     interpreter: str | None
     allow: Sequence[str]

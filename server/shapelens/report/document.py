@@ -64,7 +64,7 @@ def _evidence(analysed: Analysed, run: ExampleRun) -> str:
 
 
 def _observations(analysed: Analysed) -> Iterator[dict[str, Any]]:
-    """What this file's own lines held, in the order of the text. What holds no tensor is left out."""
+    """Yields what this file's own lines held, in the order of the text. What holds no tensor is left out."""
     trace, lines = analysed.trace, analysed.module.lines
     values = ((lines.span_from_bytes(seen.span), _of_value(seen)) for seen in trace.observations if seen.span.file == trace.file)
     layers = ((lines.span_from_bytes(layer.span), _of_layer(layer)) for layer in _constructed_here(trace) if layer.span is not None)

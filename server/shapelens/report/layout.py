@@ -18,7 +18,7 @@ class PrintedLine:
 
     @property
     def width(self) -> int:
-        """How many cells the line takes."""
+        """Returns how many cells the line takes."""
         return self.cells[-1]
 
     def cell(self, column: int) -> int:

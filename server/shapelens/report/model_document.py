@@ -77,7 +77,7 @@ class ModelView:
 
     @property
     def advice(self) -> LargeLogits | None:
-        """What would take much less memory."""
+        """Returns what would take much less memory."""
         return large_logits(self.profile, self.training)
 
     @property

@@ -1,4 +1,4 @@
-"""A model as a picture: modules as nested boxes in the order of their calls, joined by the tensors that flow between them.
+"""Draws a model: modules as nested boxes in the order of their calls, joined by the tensors that flow between them.
 
 Boxes stand below each other, as each step is given only what earlier ones made: an arrow leads from a box to the next one, a line at the
 right past those between. The view in an editor (view/layout.js) lays the same picture out, and can fold and unfold it.
@@ -60,7 +60,7 @@ def svg(view: ModelView) -> str:
 
 
 def _with_result(found: Graph) -> Graph:
-    """What the last step gave is what the model gives: an arrow leads out of it, to no node."""
+    """Returns the graph with an arrow out of its last step, whose result the model gives. The arrow leads to no node."""
     if not found.nodes or any(edge.source == found.nodes[-1].number for edge in found.edges):
         return found
     last = found.nodes[-1]

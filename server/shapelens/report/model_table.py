@@ -79,8 +79,8 @@ def _cells(view: ModelView, row: ModuleRow, amounts: str, count: int) -> tuple[s
     name = row.class_name if row.name == row.class_name else f"{row.name} ({row.class_name})"
     if count > 1:
         name += f" ×{count}, each"
-    calls = f" ·{row.calls} calls" if row.calls > 1 else ""
-    shown = " · ".join(row.outputs) + calls if row.calls else "not called" if not row.rows else ""
+    calls = f" · {row.calls} calls" if row.calls > 1 else ""
+    shown = " | ".join(row.outputs) + calls if row.calls else "not called" if not row.rows else ""
     return (name, shown, *(cell(row) for cell in AMOUNTS[amounts].values()), _line(view, row))
 
 
@@ -91,7 +91,7 @@ def _line(view: ModelView, row: ModuleRow) -> str:
 
 
 def totals(view: ModelView) -> list[tuple[str, str]]:
-    """What stands below the table, as pairs of a label and a text."""
+    """Returns what stands below the table, as pairs of a label and a text."""
     rows = view.rows
     parameters, trainable = sum(row.parameters for row in rows), sum(row.trainable for row in rows)
     found = [("Parameters", count_text(parameters) + (f", {count_text(trainable)} of them trained" if trainable != parameters else ""))]
@@ -150,7 +150,8 @@ def markdown(view: ModelView, amounts: str = "cost") -> str:
     lines += ["| " + " | ".join(titles) + " |", "|" + "|".join([" --- ", " --- ", *[" ---: "] * (len(titles) - 2)]) + "|"]
     for row in table_rows(view, amounts):
         first = "&nbsp;" * 4 * row.depth + plain(row.cells[0])
-        lines.append("| " + " | ".join([first, *(code(cell) if cell.startswith("[") else plain(cell) for cell in row.cells[1:])]) + " |")
+        cells = (code(cell).replace("|", "\\|") if cell.startswith("[") else plain(cell) for cell in row.cells[1:])
+        lines.append(f"| {' | '.join([first, *cells])} |")
         if row.error:
             lines.append(f"| {'&nbsp;' * 4 * row.depth}✗ {plain(row.error)} |{' |' * (len(titles) - 1)}")
     lines.append("")

@@ -1,4 +1,4 @@
-"""What each code of a finding means: what is wrong, an example of it, the same put right, and how it is found; as Markdown.
+"""Explains each code of a finding: what is wrong, an example of it, the same put right, and how it is found; as Markdown.
 
 The texts stand in `rules.toml`; `docs/findings.md` is made of them.
 """
@@ -22,7 +22,7 @@ IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n
 
 @dataclass(frozen=True)
 class Rule:
-    """What one code means. wrong, right: Python below IMPORTS."""
+    """Holds what one code means. wrong, right: Python below IMPORTS."""
 
     code: FindingCode
     wrong: str

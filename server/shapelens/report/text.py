@@ -146,7 +146,7 @@ def _severity_first(text: str, finding: Finding, style: str) -> Text:
 
 
 def _notes(finding: Finding, module: Module) -> list[str]:
-    """What belongs to a finding besides its message: places and ways to mend it."""
+    """Returns what belongs to a finding besides its message: places and ways to mend it."""
     notes = []
     for related in finding.related:
         elsewhere = related.file is not None and related.file != finding.file

@@ -25,7 +25,7 @@ class ChosenInterpreter:
 
 
 class AllowedInterpreters:
-    """What the user has answered, by the project's folder and the interpreter's path. Kept in a file of the user's data folder."""
+    """Holds what the user has answered, by the project's folder and the interpreter's path. Kept in a file of the user's data folder."""
 
     def __init__(self, file: Path | None = None) -> None:
         """`file`: None for the user's own."""
@@ -42,7 +42,7 @@ class AllowedInterpreters:
         return self._file
 
     def answer(self, folder: str, python: str) -> bool | None:
-        """Whether the user allows an interpreter that the pyproject.toml of a folder names; None: nobody has asked yet."""
+        """Returns whether the user allows an interpreter that the pyproject.toml of a folder names; None: nobody has asked yet."""
         if self._answers is None:
             self._answers = self._read()
         return self._answers.get(folder, {}).get(python)

@@ -1,4 +1,4 @@
-"""Examples that have ended their run: it is done again without them, and what was seen of them is put back into what the others see."""
+"""Repeats a run without the examples that ended it, and puts what was seen of them back into what the others see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOKING_SECONDS = 2.0  # for an example that has ended its process, once more
 
 
 class EndedExamples:
-    """Those of one run, which is `run` at first and the one without them later.
+    """Holds those of one run, which is `run` at first and the one without them later.
 
     What ends the process without a word, C code say, has not told where, nor what was seen until then: such an example is evaluated once
     more by itself, with word of each line.
@@ -27,11 +27,11 @@ class EndedExamples:
 
     @property
     def are_looked_at(self) -> bool:
-        """Whether the run is one of those by themselves."""
+        """True if the run is one of those by themselves."""
         return self._looked_at is not None
 
     def told(self, traced: Traced) -> Traced | None:
-        """What the run tells of, with what was seen of the examples that have ended it; None for what is to be told in the end."""
+        """Returns what the run tells of, with what was seen of the examples that have ended it; None for what is to be told in the end."""
         if self._looked_at is not None:
             self._look(self._looked_at, traced.trace)
             return None
@@ -73,7 +73,7 @@ class EndedExamples:
         return replace(traced, trace=trace)
 
     def _seen_of(self, number: int) -> Trace | None:
-        """What the newest trace has of one example."""
+        """Returns what the newest trace has of one example."""
         examples = self._newest.trace.examples if self._newest is not None else []
         if self._newest is None or number >= len(examples):
             return None

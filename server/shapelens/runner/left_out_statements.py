@@ -50,7 +50,7 @@ class LeftOutStatements:
 
     @property
     def are_looked_for(self) -> bool:
-        """Whether the run under way only loads the document."""
+        """True if the run under way only loads the document."""
         return self._looked_for is not None
 
     def look(self, run: Run) -> Run | None:
@@ -61,7 +61,7 @@ class LeftOutStatements:
         return replace(run, examples=[], search=None, program=0.0, named=False, findings_first=False, line_by_line=True)
 
     def found(self, finished: Finished) -> Run | None:
-        """How the run goes on, as the look has ended: without a statement, or as it is where all could be loaded; None if at all."""
+        """Returns how the run goes on after the look: without a statement, or as it is where all could be loaded; None if at all."""
         run, self._looked_for = self._looked_for, None
         if run is None or finished.outcome == "cancelled":
             return None

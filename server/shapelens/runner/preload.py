@@ -1,4 +1,4 @@
-"""What is worth loading in a worker ahead of a run."""
+"""Finds what is worth loading in a worker ahead of a run."""
 
 from __future__ import annotations
 

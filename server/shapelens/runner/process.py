@@ -88,11 +88,11 @@ class Process:
 
     @property
     def is_killed(self) -> bool:
-        """Whether it has ended by a signal that comes from elsewhere."""
+        """True if it has ended by a signal that comes from elsewhere."""
         return -(self.returncode or 0) in KILLS
 
     def is_suspended(self) -> bool:
-        """Whether somebody has stopped the process (SIGSTOP), where the system says so."""
+        """True if somebody has stopped the process (SIGSTOP), where the system says so."""
         try:
             status = Path(f"/proc/{self.pid}/stat").read_text()
         except OSError:
@@ -198,7 +198,7 @@ def _kill_descendants(pid: int) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    """What a process and those that it has started have started; nothing where the system does not say."""
+    """Returns what a process and those that it has started have started; nothing where the system does not say."""
     found = [pid]
     for each in found:
         with contextlib.suppress(OSError, ValueError):
@@ -208,7 +208,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process has not ended; one that waits for its parent to take note of its end has."""
+    """True if a process has not ended; one that waits for its parent to take note of its end has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (OSError, IndexError):
@@ -319,7 +319,7 @@ async def _why_it_ended(process: Process) -> StartFailure:
 
 
 def _reason(last_words: Iterable[str]) -> str:
-    """What a process has said last of why it ended, behind a colon."""
+    """Returns what a process has said last of why it ended, behind a colon."""
     said = [line.strip() for line in last_words if line.strip()]
     if any("No module named 'encodings'" in line for line in said):  # Python says where it looked before it says so.
         home = next((line.partition("=")[2].strip() for line in said if line.startswith("PYTHONHOME = '")), "")
@@ -334,7 +334,7 @@ def _failed(process: Process, message: str) -> StartFailure:
 
 
 async def python_version(interpreter: str) -> tuple[int, int] | None:
-    """What the interpreter says its version is; None where it is no Python at all, or does not answer within 10 s."""
+    """Returns what the interpreter says its version is; None where it is no Python at all, or does not answer within 10 s."""
     command = "import sys; sys.stdout.write('version %d %d' % sys.version_info[:2])"
     try:
         child = await asyncio.create_subprocess_exec(

@@ -17,7 +17,7 @@ _CLOUD = re.compile(
 
 
 def is_secret(name: str) -> bool:
-    """Whether a variable of this name holds a secret."""
+    """True if a variable of this name holds a secret."""
     return _NAME.search(name) is not None or _CLOUD.search(name) is not None
 
 

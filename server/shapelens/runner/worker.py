@@ -77,7 +77,7 @@ class Worker:
 
     @property
     def hello(self) -> protocol.Hello | None:
-        """What the worker has said of itself, while one lives."""
+        """Returns what the worker has said of itself, while one lives."""
         return self._process.hello.result() if self._process is not None else None
 
     def begin(self) -> None:
@@ -339,7 +339,7 @@ class Worker:
             await self._give_up(process, job, "deadline", f"The run did not end within its deadline of {job.run.deadline:g} s.")
 
     def _was_killed(self, process: processes.Process) -> bool:
-        """Whether a process has ended by a signal that did not come from here."""
+        """True if a process has ended by a signal that did not come from here."""
         return process.ended.is_set() and process.is_killed and not process.problem and not self._stopping
 
     async def _until_told(self, process: processes.Process, run_id: int, told: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""What a worker is doing, and why it cannot, in words for the user."""
+"""Says what a worker is doing, and why it cannot, in words for the user."""
 
 from __future__ import annotations
 

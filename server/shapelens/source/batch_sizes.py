@@ -52,7 +52,7 @@ def batch_sizes(text: str) -> list[BatchSize]:
 
 @lru_cache(maxsize=8)
 def is_plain_training(text: str) -> bool:
-    """Whether a program trains a model as it is built, on one device: what it takes is that of its model's training step."""
+    """True if a program trains a model as it is built, on one device: what it takes is that of its model's training step."""
     if optimizer_of(text) is None or _OTHERWISE.search(_code(text)):
         return False
     tree = program_of(text)

@@ -172,7 +172,7 @@ _OPERATIONS = (
 
 
 def _operands(node: cst.CSTNode) -> list[cst.CSTNode]:
-    """What an operation is done on. The index of a subscript belongs to its brackets."""
+    """Returns what an operation is done on. The index of a subscript belongs to its brackets."""
     if isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
         return [node.left, node.right]
     if isinstance(node, cst.Comparison):
@@ -218,7 +218,7 @@ class _Collector(cst.CSTVisitor):
 
 @lru_cache(maxsize=MOST_PIECES)
 def _collected(tree: cst.Module) -> _Collector:
-    """What is in the tree of a logical line, which is the same one for the same text."""
+    """Returns what is in the tree of a logical line, which is the same one for the same text."""
     visitor = _Collector()
     tree.visit(visitor)
     return visitor

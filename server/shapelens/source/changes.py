@@ -1,4 +1,4 @@
-"""What an edit changed of the code: nothing but its layout, only the bodies of some functions, or more than that."""
+"""Tells what an edit changed of the code: nothing but its layout, only the bodies of some functions, or more than that."""
 
 from __future__ import annotations
 

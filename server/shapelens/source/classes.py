@@ -1,4 +1,4 @@
-"""What one top-level statement says about classes and names. Nothing here looks past the statement."""
+"""Reads what one top-level statement says about classes and names. Nothing here looks past the statement."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Bases = tuple[list[str], list[str]]  # of a class: `bases` and `base_arguments` 
 
 @dataclass
 class StatementNames:
-    """What names of a statement stand for."""
+    """Holds what names of a statement stand for."""
 
     imported: dict[str, str] = field(default_factory=dict)  # name -> "torch.nn.Module"; relative ones keep their dots
     inner: dict[str, str] = field(default_factory=dict)  # the same, of imports inside functions and classes
@@ -79,7 +79,7 @@ def last_line(text: str, lines: Sequence[LogicalLine], base: int, head: Head) ->
 
 
 class ClassCollector:
-    """What a walk through the statements of a piece of text collects. The walk has to come to every `class` and `def` in their order."""
+    """Holds what a walk through the statements of a text collects. The walk has to come to every `class` and `def` in their order."""
 
     def __init__(self, text: str, lines: Sequence[LogicalLine], base: int) -> None:
         self.text, self.lines, self.base = text, lines, base

@@ -94,7 +94,7 @@ class _AstReader(ClassCollector):
         ]
 
     def _text(self, node: ast.expr) -> str:
-        """What stands there, parentheses around it not included."""
+        """Returns what stands there, parentheses around it not included."""
         if self._places is None:
             self._places = Lines(self.text)
         places = self._places

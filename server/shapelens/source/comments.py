@@ -103,7 +103,7 @@ def _add(ignores: dict[int, set[str] | None], number: int, codes: set[str] | Non
 
 
 def between(before: str, after: str) -> str:
-    """What joins two lines of an expression into one: a blank, and nothing inside a bracket."""
+    """Returns what joins two lines of an expression into one: a blank, and nothing inside a bracket."""
     return "" if not before or before[-1] in "([{" or after[:1] in tuple(")]}") else " "
 
 

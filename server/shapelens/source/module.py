@@ -81,7 +81,7 @@ class Module:
 
     @cached_property
     def errors(self) -> list[SyntaxProblem]:
-        """What does not parse; empty if everything does."""
+        """Returns what does not parse; empty if everything does."""
         found = []
         for item in self.statements.placed:
             if error := item.statement.error:
@@ -127,7 +127,7 @@ class Module:
 
     @property
     def imported_names(self) -> list[str]:
-        """What the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
+        """Returns what the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
         return self.names.imported
 
     @property

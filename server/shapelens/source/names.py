@@ -1,4 +1,4 @@
-"""What the names of a file stand for, and which of its classes are module classes, from its imports and assignments alone."""
+"""Tells what the names of a file stand for, and which of its classes are module classes, from its imports and assignments alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NameTable:
 
     @property
     def imported(self) -> list[str]:
-        """What the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
+        """Returns what the file imports, by full names ("torch.nn", "einops.rearrange"); relative ones keep their dots."""
         return list(self._imported.values())
 
     def qualified(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The code cells of a notebook's file, read as one module.
+"""Reads the code cells of a notebook's file as one module.
 
 nbformat is not used: all that is needed of it is the list of cells, which the worker reads without it anyway (`notebooks.py`), and it
 would bring nine packages into the extension, one of them native.
@@ -15,7 +15,7 @@ from shapelens.source.positions import Span
 
 @dataclass(frozen=True)
 class NotebookCells:
-    """The cells as one module, and what was left out of it as it does not parse. source: what stands in them, in the same lines."""
+    """Holds the cells as one module, and what was left out as it does not parse. source: what stands in them, in the same lines."""
 
     module: Module
     problems: list[SyntaxProblem]

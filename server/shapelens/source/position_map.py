@@ -183,7 +183,7 @@ def _merged(changes: list[_Replacement]) -> list[_Replacement]:
 
 
 def _same_lines(old: Lines, new: Lines) -> tuple[int, int]:
-    """How many lines at the start and at the end of two texts are the same, at least: what an edit leaves alone is seen at once."""
+    """Returns how many lines at the start and at the end of two texts are the same, at least."""
     head = common_prefix(old.text, new.text)
     tail = common_suffix(old.text[head:], new.text[head:])
     # Not the line before, nor the one after: `\r` and `\n` side by side may be one line end or two.

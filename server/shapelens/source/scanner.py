@@ -136,7 +136,7 @@ def indentation(text: str, line: LogicalLine) -> int:
 
 
 def depth_at_end(text: str) -> int:
-    """How many brackets are open at the end of a text, which is read as one expression on one line."""
+    """Returns how many brackets are open at the end of a text, which is read as one expression on one line."""
     depth = at = 0
     while (token := _TOKEN.search(text, at)) is not None:
         begin, at = token.span()
@@ -150,7 +150,7 @@ def depth_at_end(text: str) -> int:
 
 
 def _string_end(text: str, quote_at: int) -> tuple[int, bool]:
-    """The end of the string whose first quote is at an index, and whether it is closed; an open one ends with its line or with the text."""
+    """Returns the end of the string whose first quote is at an index, and whether it is closed. An open one ends with its line or text."""
     mark = _mark(text, quote_at)
     inside = quote_at + len(mark)
     if _is_format(text, quote_at):

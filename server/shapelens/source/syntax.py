@@ -103,7 +103,7 @@ def _parsed_piece(piece: str, deepest: int) -> tuple[cst.Module, dict[cst.CSTNod
 
 
 def _surroundings(piece: str) -> list[tuple[str, str]]:
-    """What makes a statement of a logical line: a body for the head of a compound statement, a head for its later clauses."""
+    """Returns what makes a statement of a logical line: a body for the head of a compound statement, a head for its later clauses."""
     word = re.match(r"@|\w*", piece)
     start = word.group() if word else ""
     body = "\n pass\n"

@@ -1,1 +1,1 @@
-"""What is written down: shapes, in comments, annotations and docstrings; code, as a syntax tree. Server and worker read both."""
+"""Reads what is written down: shapes, in comments, annotations and docstrings; code, as a syntax tree. Server and worker read both."""

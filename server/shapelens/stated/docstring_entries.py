@@ -1,4 +1,4 @@
-"""What a docstring says of the parameters of its function, and of what that returns: Google's style, NumPy's, Sphinx's, plain lists.
+"""Reads what a docstring says of parameters and results: Google's style, NumPy's, Sphinx's, plain lists.
 
 The search reads shapes in it as evidence, a lint holds them against the run.
 """
@@ -31,7 +31,7 @@ _OTHER = re.compile(
 
 @dataclass
 class Entry:
-    """What a docstring says of one parameter, or of what the function returns (name "")."""
+    """Holds what a docstring says of one parameter, or of what the function returns (name "")."""
 
     name: str
     text: str

@@ -73,17 +73,17 @@ class StatedShape:
 
 
 def is_open_rank(dims: Dims) -> bool:
-    """Whether the number of dims is left open."""
+    """True if the number of dims is left open."""
     return REST in dims
 
 
 def is_batch(dim: Dim) -> bool:
-    """Whether a dim's name is one of those that people give the batch."""
+    """True if a dim's name is one of those that people give the batch."""
     return isinstance(dim, str) and dim.lower() in _BATCH
 
 
 def is_dim_word(name: str) -> bool:
-    """Whether a name looks like that of a dim: a letter (`C`, `H2`, `N_q`), or made of the words that dims are called by (`seq_len`)."""
+    """True if a name looks like that of a dim: a letter (`C`, `H2`, `N_q`), or words that dims are called by (`seq_len`)."""
     parts = [part for part in re.split(r"_|\d+|(?<=[a-z])(?=[A-Z])", name) if part]
     if not parts:
         return False
@@ -265,7 +265,7 @@ def _names(dims: Dims) -> List[str]:
 
 
 def opens_description(dims: Dims, text: str) -> bool:
-    """Whether dims are a shape where a description begins with them in brackets. text: what stands in those."""
+    """True if dims are a shape where a description begins with them in brackets. text: what stands in those."""
     names = _names(dims)
     if not names or not all(is_dim_word(name) and name.lower() not in _TENSORS for name in names) or _is_picture_size(dims):
         return False
@@ -277,7 +277,7 @@ def _is_picture_size(dims: Dims) -> bool:
 
 
 def is_plausible(dims: Dims) -> bool:
-    """Whether dims in brackets are a shape although no word says so: `(batch, time)`, `(B, C, H, W)`, but not `(see, below)`, `[0, 1]`."""
+    """True if dims in brackets are a shape although no word says so: `(batch, time)`, `(B, C, H, W)`, but not `(see, below)`, `[0, 1]`."""
     names = _names(dims)
     if len(dims) < 2 or not names or not all(is_dim_word(name) and name.lower() not in _TENSORS for name in names):
         return False

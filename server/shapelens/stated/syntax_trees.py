@@ -1,4 +1,4 @@
-"""What a piece of code says by its syntax tree: names, numbers and parameters."""
+"""Tells what a piece of code says by its syntax tree: names, numbers and parameters."""
 
 import ast
 from typing import Iterator, List, Optional, Tuple, Union
@@ -48,7 +48,7 @@ def names_in(node: ast.AST) -> List[str]:
 
 
 def keyword(call: ast.Call, name: str) -> Optional[ast.expr]:
-    """What a call gives by a keyword."""
+    """Returns what a call gives by a keyword."""
     return next((given.value for given in call.keywords if given.arg == name), None)
 
 
@@ -61,12 +61,12 @@ def integer(node: Optional[ast.AST]) -> Optional[int]:
 
 
 def is_none(node: Optional[ast.AST]) -> bool:
-    """Whether an expression is `None`."""
+    """True if an expression is `None`."""
     return isinstance(node, ast.Constant) and node.value is None
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is nothing but a string."""
+    """True if a statement is nothing but a string."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str)
 
 

@@ -177,14 +177,18 @@ export class Workbench {
   async hover(code, text, expected = "") {
     const words = async () => {
       const box = await this.box(code, text);
-      // VS Code shows a hover only after the mouse moved within the word.
+      // VS Code shows a hover only after the mouse moved within the word, and begins anew where it moves on before the words are there.
       await this.page.mouse.move(box.x + box.width / 2 - 1, box.y + box.height / 2);
       await this.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-      await sleep(250);
-      for (const hover of await this.page.locator(".monaco-hover:visible").all()) {
-        const shown = (await hover.innerText()).replaceAll("\u00a0", " ");
-        if (shown.includes(expected) && !shown.includes("Loading...")) return shown;
+      for (const deadline = Date.now() + AGAIN; Date.now() < deadline; ) {
+        await sleep(250);
+        for (const hover of await this.page.locator(".monaco-hover:visible").all()) {
+          // One that has vanished meanwhile is looked for again, and not waited for.
+          const shown = (await hover.innerText({ timeout: 1000 })).replaceAll("\u00a0", " ");
+          if (shown.includes(expected) && !shown.includes("Loading...")) return shown;
+        }
       }
+      await this.page.mouse.move(5, 5); // The hover of another word would cover this one.
       return null;
     };
     const seen = async () => (await this.page.locator(".monaco-hover:visible").allInnerTexts()).join("\n---\n");

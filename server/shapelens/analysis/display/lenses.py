@@ -21,6 +21,7 @@ LONGEST_TITLE = 80  # in an editor
 SHORTEST_PART = 16  # of a title that is cut
 SEPARATOR = " · "
 NOTHING: Mapping[str, str] = {}
+_LOOP = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:for|while)\b", re.MULTILINE)
 _TENSOR = r"(?:f16|bf16|f32|f64|i8|i16|i32|i64|u8|bool|c64)\[[\w:, ]*\]"
 
 
@@ -157,7 +158,8 @@ def _of_program(module: Module, trace: Trace) -> list[Lens]:
     spans = [module.lines.span_from_bytes(seen.statement or seen.span) for seen in own if any(map(has_tensor, seen.values))]
     if not spans:
         return []
-    parts = ["as a program", "the first turns of its loops", *([runs[number].error or ""] if runs[number].error else [])]
+    loops = ["the first turns of its loops"] if _LOOP.search(module.text) else []
+    parts = ["as a program", *loops, *([runs[number].error or ""] if runs[number].error else [])]
     return [Lens(min(spans), SEPARATOR.join(parts), "", "", PROGRAM, action="")]
 
 

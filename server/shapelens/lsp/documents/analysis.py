@@ -1,4 +1,4 @@
-"""What is known of one version of a document."""
+"""Holds what is known of one version of a document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shapelens.source.position_map import TextEdit
 
 
 class KeptObservations:
-    """What the last run saw of the examples that an edit has nothing to do with, at the positions of the newest text.
+    """Holds what the last run saw of the examples that an edit has nothing to do with, at the positions of the newest text.
 
     It is computed when it is first asked for, as that takes its time: while the worker runs.
     """
@@ -40,7 +40,7 @@ class KeptObservations:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of one version of a document. It has no trace before something has run."""
+    """Holds what is known of one version of a document. It has no trace before something has run."""
 
     version: int
     module: Module
@@ -57,7 +57,7 @@ class Analysis:
 
     @property
     def runs_by_itself(self) -> bool:
-        """Whether the document has examples of its own, given or found."""
+        """True if the document has examples of its own, given or found."""
         return bool(self.examples) or (self.own is not None and bool(self.own.examples))
 
     @cached_property
@@ -78,5 +78,5 @@ class Analysis:
         return other
 
     def shows_the_same(self, other: Analysis) -> bool:
-        """Whether the two differ in their findings at most, as where fixes were found for these."""
+        """True if the two differ in their findings at most, as where fixes were found for these."""
         return self.module is other.module and self.trace is other.trace and self.settings == other.settings

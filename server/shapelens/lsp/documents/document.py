@@ -122,7 +122,7 @@ class Document:
 
     @property
     def saved(self) -> bool:
-        """Whether the text is on disk."""
+        """True if the text is on disk."""
         return self._saved
 
     @property
@@ -185,7 +185,7 @@ class Document:
 
     @property
     def analysis(self) -> Analysis | None:
-        """What hints, hovers and lenses are taken from; its positions are those of its own module."""
+        """Returns what hints, hovers and lenses are taken from; its positions are those of its own module."""
         return self._analysis
 
     @property
@@ -224,7 +224,7 @@ class Document:
 
     @property
     def examined(self) -> Sequence[Finding]:
-        """What running it for real has told of its text; it is shown beside what is published."""
+        """Returns what running it for real has told of its text; it is shown beside what is published."""
         return self._examined
 
     def note_examined(self, findings: Sequence[Finding]) -> None:
@@ -282,17 +282,17 @@ class Document:
 
     @property
     def failure(self) -> Sequence[Finding]:
-        """How its last run ended, where that was badly (a time limit, a crash)."""
+        """Returns how its last run ended, where that was badly (a time limit, a crash)."""
         return self._failure
 
     @property
     def program_failure(self) -> Sequence[Finding]:
-        """How its run as a program ended, where that ended the process."""
+        """Returns how its run as a program ended, where that ended the process."""
         return self._program_failure
 
     @property
     def outdated(self) -> bool:
-        """Whether something else than its text may have changed since its last run began: then all of it has to run."""
+        """True if something else than its text may have changed since its last run began: then all of it has to run."""
         return self._outdated
 
     @property
@@ -308,12 +308,12 @@ class Document:
         return [*runs, *([program] if program is not None else [])]
 
     def mark_outdated(self) -> None:
-        """What was seen says nothing any more, be the text the same."""
+        """Marks what was seen as outdated, be the text the same."""
         self._outdated = True
         self.importer_traces.mark_program_outdated()
 
     def leave_unfinished(self) -> None:
-        """What was seen holds, but all of it should run again when there is time for that."""
+        """Marks what was seen as unfinished: it holds, but all of it should run again when there is time for that."""
         if self._complete is not None:
             self._complete = replace(self._complete, unfinished=True)
 
@@ -335,7 +335,7 @@ class Document:
         self._last_run = run
 
     def given_examples_have_run(self, analysis: Analysis) -> None:
-        """All examples that were given or known have run; what the run still does may be cut short, and made up for after the next edit."""
+        """Notes that all examples that were given or known have run. What the run still does may be made up for after the next edit."""
         self._complete = replace(analysis, unfinished=True)
         self._was_outdated = False
 
@@ -395,11 +395,11 @@ class Document:
 
     @property
     def evidence_around(self) -> object:
-        """What the search for its examples depends on besides its text. Changes when that does."""
+        """Returns what the search for its examples depends on besides its text. Changes when that does."""
         return [(each.path, each.state) for each in self._importers or []]
 
     def learns_from(self, path: str) -> bool:
-        """Whether how a file uses this one is evidence for the examples that were found for this one."""
+        """True if how a file uses this one is evidence for the examples that were found for this one."""
         own = self._analysis.own if self._analysis is not None else None
         found = own is not None and any(run.evidence for run in own.examples)
         return (found or self.importer_traces.learns_from(path)) and any(each.path == path for each in self._importers or [])

@@ -1,4 +1,4 @@
-"""What runs of other files saw in a document: kept by the file that ran, and merged with what the document's own run saw."""
+"""Keeps what runs of other files saw in a document: kept by the file that ran, and merged with what the document's own run saw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FUNCTION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 
 @dataclass(eq=False)
 class ImporterTrace:
-    """What the run of one file that imports the document saw in the document. Its positions are those of `module`.
+    """Holds what the run of one file that imports the document saw in the document. Its positions are those of `module`.
 
     state: of a program, that of the file's text.
     """
@@ -54,8 +54,8 @@ class ImporterTraces:
         self._merged: dict[tuple[bool, bool], tuple[protocol.Trace | None, Module, protocol.Trace | None]] = {}
 
     def reopened(self, module: Module, functions: Container[str] = ()) -> ImporterTraces:
-        """What is known of the document where all is found out anew: what these functions are called with, and calls that went well when
-        that was done last, and do not with the text of `module`. The edits since then are to blame, and another call might hide that.
+        """Returns what is known of the document where all is found out anew: what these functions are called with, and calls that went well
+        when that was done last, and do not with the text of `module`. The edits since then are to blame, and another call might hide that.
         """
         traces = ImporterTraces(self._path)
         program = self._program.trace if self._program is not None else protocol.Trace(self._path)
@@ -105,7 +105,7 @@ class ImporterTraces:
         self._programs[file] = ImporterTrace(module, seen_by_program(trace, self._path), run, state)
 
     def importer_holds(self, file: str, state: object, module: Module, names: Container[str]) -> bool:
-        """Whether a file that imports the document would see the same of these classes and functions of it as it saw as a program."""
+        """True if a file that imports the document would see the same of these classes and functions of it as it saw as a program."""
         known = self._programs.get(file)
         if known is None or known.state != state:
             return False
@@ -118,15 +118,15 @@ class ImporterTraces:
         self._programs = {file: each for file, each in self._programs.items() if file in files}
 
     def learns_from(self, file: str) -> bool:
-        """Whether a file was followed as a program to see the document."""
+        """True if a file was followed as a program to see the document."""
         return file in self._programs
 
     def mark_program_outdated(self) -> None:
-        """What the document saw as a program may be something else now, be its text the same."""
+        """Marks what the document saw as a program as outdated, be its text the same."""
         self._program_outdated = True
 
     def program_holds(self, module: Module, own: protocol.Trace | None) -> bool:
-        """Whether the document as a program would see the same in this text as it saw last: the code that it came to is the same.
+        """True if the document as a program would see the same in this text as it saw last: the code that it came to is the same.
 
         Where a function has changed that neither it came to nor `own`, what the examples saw, it may come to that function now.
         """
@@ -160,7 +160,7 @@ class ImporterTraces:
         return self._by_file.pop(file, None) is not None
 
     def of(self, files: Container[str]) -> list[protocol.Trace]:
-        """What the runs of these files saw."""
+        """Returns what the runs of these files saw."""
         return [each.trace for file, each in self._by_file.items() if file in files]
 
     def outdated(self, module: Module, but: Container[str] = ()) -> list[str]:
@@ -178,7 +178,7 @@ class ImporterTraces:
 
     @property
     def is_known_otherwise(self) -> bool:
-        """Whether anything else than its own examples shows the document."""
+        """True if anything else than its own examples shows the document."""
         return bool(self._by_file or self._programs) or self._program is not None
 
     @property
@@ -227,7 +227,7 @@ def _functions_seen(program: protocol.Trace) -> set[str]:
 
 
 def _other_functions(program: protocol.Trace, known: Container[str]) -> protocol.Trace:
-    """What a program has shown of the functions that newer runs have not come to, and the places of which nothing is known."""
+    """Returns what a program has shown of the functions that newer runs have not come to, and the places of which nothing is known."""
     observations = program.observations
     left = [each for each in observations if _is_unknown(each) or (each.function and each.function.partition(".")[0] not in known)]
     used = {number for seen in left for value in seen.values for number in _layers_of(value)}

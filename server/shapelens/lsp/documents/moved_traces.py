@@ -17,7 +17,7 @@ Placed = TypeVar("Placed", protocol.Observation, protocol.Mismatch, protocol.Not
 
 
 def moved_trace(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace:
-    """The trace at the positions of the newer text. What was edited away is left out."""
+    """Returns the trace at the positions of the newer text, without what was edited away or concerns a layer that is built anew."""
     return trace if old.text == new.text else _moved(trace, _Move(trace.file, old, new))
 
 
@@ -30,9 +30,12 @@ def moved_whole(trace: protocol.Trace, old: Lines, new: Lines) -> protocol.Trace
 
 def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
     layers = [_at(layer, span=move.span(layer.span), call_span=move.span(layer.call_span)) for layer in trace.layers]
+    # A layer that is constructed otherwise now needs other sizes than those that did not fit.
+    built_anew = {layer.index for layer, moved in zip(trace.layers, layers, strict=True) if layer.span is not None and moved.span is None}
     mismatches = [
         replace(seen, trail=move.spans(seen.trail), origins=move.steps(seen.origins), suspects=move.steps(seen.suspects))
         for seen in move.kept(trace.mismatches)
+        if seen.layer not in built_anew
     ]
     return replace(
         trace,
@@ -47,7 +50,7 @@ def _moved(trace: protocol.Trace, move: _Move) -> protocol.Trace:
 
 
 def _at(seen: Placed, **spans: Any) -> Placed:
-    """What was seen, with other spans. The object itself is returned where the spans are the same, as nearly all are."""
+    """Returns what was seen, with other spans. The object itself is returned where the spans are the same, as nearly all are."""
     return seen if all(getattr(seen, name) is span for name, span in spans.items()) else with_fields(seen, **spans)
 
 
@@ -93,6 +96,6 @@ class _Move:
         return [replace(each, span=self.span(each.span)) for each in origins]
 
     def kept(self, seen: Iterable[Seen]) -> list[Seen]:
-        """What was seen, at its new spans; without what was edited away."""
+        """Returns what was seen, at its new spans; without what was edited away."""
         moved = [(each, self.span(each.span)) for each in seen]
         return [_at(each, span=span) for each, span in moved if span is not None or each.span is None]

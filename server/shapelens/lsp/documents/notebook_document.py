@@ -39,7 +39,7 @@ class ListedCell:
 
 @dataclass(frozen=True)
 class NotebookChange:
-    """What has changed in a notebook, in this order.
+    """Holds what has changed in a notebook, in this order.
 
     opened, closed: cells that appear and vanish. start, removed, added: of the list of cells, `removed` ones from `start` on give way to
     those that are `added`. listed: cells of which something else than their text has changed. texts: what changes in a cell, with its URI
@@ -77,16 +77,16 @@ class NotebookCell:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the notebook's text has the cell's text as it is."""
+        """True if the notebook's text has the cell's text as it is."""
         return not self.module.errors and self.module.text == self.text
 
     def piece(self, *, typed: bool) -> str:
-        """What the notebook's text has of it. typed: it is being edited, so that it soon parses again."""
+        """Returns what the notebook's text has of it. typed: it is being edited, so that it soon parses again."""
         return self.module.text if typed or not self.module.errors else notebooks.left_out(self.text)
 
 
 class NotebookDocument(Document):
-    """The code cells of a notebook, in their order, as one text: what runs, what is seen and what is found is that of one file.
+    """Holds the code cells of a notebook, in their order, as one text, which runs as one file.
 
     A cell that does not parse is left out of the text, but for the one that is being typed in: as in a file, what was seen stays until it
     parses again, or another cell is edited.

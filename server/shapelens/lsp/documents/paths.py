@@ -33,7 +33,7 @@ def uri_of(path: str) -> str:
 
 
 def same_path(path: str, other: str, flavour: type[PurePath] = FLAVOUR) -> bool:
-    """Whether two absolute paths name one file, as far as their text tells."""
+    """True if two absolute paths name one file, as far as their text tells."""
     return path == other or (flavour is PureWindowsPath and flavour(path) == flavour(other))
 
 

@@ -45,7 +45,7 @@ class BackgroundFixes:
         self._expected: dict[Document, asyncio.Event] = {}  # set when more is known of which fixes work
 
     def own_run_begins(self, document: Document) -> None:
-        """What is known by its own run is about to be outdated."""
+        """Forgets what is known by its own run, which is about to be outdated."""
         self._by_own_run.pop(document, None)
 
     def expect(self, document: Document) -> None:
@@ -166,7 +166,7 @@ class BackgroundFixes:
         self.forget(document)
 
     def _has_ended(self, document: Document, task: FixTask) -> bool:
-        """Whether a search has been interrupted, or something else is wanted of the document by now."""
+        """True if a search has been interrupted, or something else is wanted of the document by now."""
         return task.interrupted or self._tasks.get(document) is not task
 
     def _publish(self, document: Document, analysis: Analysis, found: list[Finding]) -> Analysis:

@@ -49,7 +49,7 @@ class CachedRuns:
         partial: bool = False,
         complete: Complete = lambda trace: trace,
     ) -> protocol.Finished:
-        """Do a run, or say what came out of it before.
+        """Does a run, or says what came out of it before.
 
         lasting: the texts of the run are on disk, and what comes out of it may be kept. partial: the run is of some examples only, and goes
         together with the run before it. complete: adds to a trace what is known from earlier runs.
@@ -103,7 +103,7 @@ class CachedRuns:
             self._read[run.file] = run, read
 
     def keep_shown(self, run: protocol.Run, examples: list[protocol.ExampleRequest], trace: protocol.Trace, interpreter: str) -> None:
-        """Keep what the runs of a file came to that was edited, as if all of it had run once it was saved. run: the last of them."""
+        """Keeps what the runs of an edited file came to, as if all of it had run once it was saved. run: the last of them."""
         whole, read = self._whole.get(run.file, (None, {}))
         if (
             self._cache is None
@@ -123,12 +123,12 @@ class CachedRuns:
             self._whole[run.file] = whole, read
 
     def read_by(self, run: protocol.Run) -> ReadState | None:
-        """What a run has read; None where it is not kept."""
+        """Returns what a run has read; None where it is not kept."""
         last = self._read.get(run.file)
         return last[1] if last is not None and (last[0].text, last[0].overlays) == (run.text, run.overlays) else None
 
     def has_read(self, file: str, path: str) -> bool:
-        """Whether a run of a file has read another file, or asked for it; also one of an earlier text, which costs a run at most."""
+        """True if a run of a file has read another file, or asked for it. A run of an earlier text counts, which costs a run at most."""
         return path in self._ever_read.get(file, ())
 
     def now(self, files: Iterable[str]) -> ReadState:
@@ -136,7 +136,7 @@ class CachedRuns:
         return self._cache.inputs.now(files) if self._cache is not None else []
 
     def identity(self, interpreter: str) -> str | None:
-        """What changes whenever the environment of an interpreter does; None where it is not known."""
+        """Returns what changes whenever the environment of an interpreter does; None where it is not known."""
         return self._cache.environments.identity(interpreter) if self._cache is not None else None
 
     async def written(self) -> None:

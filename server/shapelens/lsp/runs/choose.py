@@ -21,7 +21,7 @@ Others = Mapping[str, tuple[int, Module]]
 
 @dataclass(frozen=True)
 class Chosen:
-    """What one version of a document is to be run with.
+    """Holds what one version of a document is to be run with.
 
     analysis: nothing has run for it yet; it has the examples that were given. lacking: the classes without one, by qualified name.
     """
@@ -58,8 +58,9 @@ class Chooser:
         return Analysis(0, document.module, settings, choose(document.module, document.path, settings).examples)
 
     def search_around(self, importer: Document, classes: Sequence[str] = ()) -> Search | None:
-        """What a worker needs to look for models of these classes in a file that is not open; without classes, to run those that were found
-        before. None where there is nothing to run."""
+        """Returns what a worker needs to look for models of these classes in a file that is not open; without classes, to run those that
+        were found before. None where there is nothing to run.
+        """
         known = self.known(importer, importer.module, [cls.qualname for cls in importer.module.classes]) if not classes else []
         found = [each.target for each in known if each.proven or each.former is not None]
         return self.search(importer, importer.module, classes or found)
@@ -74,7 +75,7 @@ class Chooser:
         return self._found.known(document.path, module, classes, document.evidence_around)
 
     def search(self, document: Document, module: Module, classes: Sequence[str]) -> Search | None:
-        """What a worker needs to look for examples of these classes; None where there are none."""
+        """Returns what a worker needs to look for examples of these classes; None where there are none."""
         if not classes:
             return None
         classes = self._found.in_order(document.path, classes)

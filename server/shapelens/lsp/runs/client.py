@@ -1,4 +1,4 @@
-"""What the session needs of the editor. The server implements it with LSP; nothing else of LSP reaches the session."""
+"""Names what the session needs of the editor. The server implements it with LSP; nothing else of LSP reaches the session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapelens.lsp.documents.document import Document
 
 
 class Client(Protocol):
-    """What the editor can be told. No method waits for an answer."""
+    """Tells the editor what there is to show. No method waits for an answer."""
 
     def publish(self, document: Document, findings: Sequence[Finding]) -> None:
         """Show these findings, whose positions are of the document's newest text, and no others."""

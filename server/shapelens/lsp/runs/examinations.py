@@ -19,7 +19,7 @@ from shapelens.lsp.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Examination:
-    """What became of it, in one sentence, and how much was found; None where it was not done."""
+    """Holds what became of it, in one sentence, and how much was found; None where it was not done."""
 
     message: str
     found: int | None = None

@@ -20,7 +20,7 @@ from shapelens.trace_numbering import merged
 
 @dataclass(eq=False)
 class FixTask:
-    """What there is to try for a document: an analysis, and the runs that it is made of."""
+    """Holds what there is to try for a document: an analysis, and the runs that it is made of."""
 
     analysis: Analysis
     runs: Sequence[RepeatableRun]

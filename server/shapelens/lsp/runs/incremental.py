@@ -15,7 +15,7 @@ from shapelens.source.module import Module
 
 
 def left_to_run(document: Document, analysis: Analysis, lacking: Sequence[str], known: Sequence[protocol.Known]) -> Affected | None:
-    """What of a document's last run has to be done again for a new analysis; None for all of it, or where that is not known.
+    """Returns what of a document's last run has to be done again for a new analysis; None for all of it, or where that is not known.
 
     `lacking`: the classes without a given example; `known`: what was found for them.
     """
@@ -33,7 +33,7 @@ def left_to_run(document: Document, analysis: Analysis, lacking: Sequence[str], 
 
 
 def _others_hold(shown: Analysis, newest: Analysis, *, anything: bool) -> bool:
-    """Whether the open files that a run imported have the same code still. anything: any other text counts, as places there matter."""
+    """True if the open files that a run imported have the same code still. anything: any other text counts, as places there matter."""
     for path in shown.own.files if shown.own is not None else ():
         before, now = shown.others.get(path), newest.others.get(path)
         if before is now:
@@ -44,7 +44,7 @@ def _others_hold(shown: Analysis, newest: Analysis, *, anything: bool) -> bool:
 
 
 def still_seen(shown: Analysis, module: Module, known: Iterable[protocol.Known], again: Collection[int]) -> protocol.Trace | None:
-    """What the last run of a document saw, at its places in a newer text; None where one of them is not known.
+    """Returns what the last run of a document saw, at its places in a newer text; None where one of them is not known.
 
     Of the examples numbered `again` nothing is left but that they are there.
     """

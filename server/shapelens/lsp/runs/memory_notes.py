@@ -1,4 +1,4 @@
-"""What is said of the memory of training steps, computed once nothing else wants to run: by the hover and the lens of a class, and by a
+"""Says what training steps take of memory, computed once nothing else wants to run: by the hover and the lens of a class, and by a
 warning where a step does not fit the device.
 
 Which classes: those whose hover was asked for, and where the settings name the memory of a device all that have an example. A note holds
@@ -42,7 +42,7 @@ class MemoryNotes:
         self._notes: WeakKeyDictionary[Document, _Notes] = WeakKeyDictionary()
 
     def of(self, document: Document) -> dict[str, str]:
-        """What is said, by example."""
+        """Returns what is said, by example."""
         notes = self._of(document)
         return {example: text for example, text in notes.by_class.values() if text} if notes is not None else {}
 

@@ -1,4 +1,4 @@
-"""Models as a whole, for the view in an editor: profiled by a run of their own once nothing else is to be run that shows something.
+"""Profiles models as a whole for the view in an editor, once nothing else wants to run.
 
 A request is answered from the newest analysis: at once with what its trace tells, and after a run with the rest. A run of a document goes
 first, and ends a profile that is under way: it is made up for.
@@ -35,7 +35,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What the user has chosen in the view. sizes: of named dims, other than the example's; optimizer: "" for the program's own."""
+    """Holds what the user has chosen in the view. sizes: of named dims, other than the example's; optimizer: "" for the program's own."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     optimizer: str = ""
@@ -76,7 +76,7 @@ class _Profiled:
     largest: dict[tuple[_Others, str, int], int] = field(default_factory=dict)  # sizes, by optimizer and limit too
 
     def is_of(self, analysis: Analysis, shown: Shown, options: ModelOptions) -> bool:
-        """Whether it is of this example, with the sizes that it has."""
+        """True if it is of this example, with the sizes that it has."""
         example = shown.example.file, shown.example.expression
         chosen = example, options.device, options.autocast
         return self.analysis.shows_the_same(analysis) and (self.example, self.device, self.autocast) == chosen
@@ -107,7 +107,7 @@ class ModelViews:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is a request to answer."""
+        """True if there is a request to answer."""
         return bool(self._requests)
 
     def want(self, document: Document, class_name: str, options: ModelOptions) -> asyncio.Future[ViewedModel | None]:
@@ -156,19 +156,19 @@ class ModelViews:
             request.answer.set_result(found)
 
     async def viewed(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
-        """What a request would be answered with; None where something else wants to run. For those that nobody waits for."""
+        """Returns what a request would be answered with; None where something else wants to run. For those that nobody waits for."""
         return await self.unless_interrupted(
             self._view(_Request(document, class_name, options, asyncio.get_running_loop().create_future()))
         )
 
     async def unless_interrupted(self, work: Awaitable[_Result]) -> _Result | None:
-        """What profiles give that nobody waits for; None where something else wants to run."""
+        """Returns what profiles give that nobody waits for; None where something else wants to run."""
         self._interrupted = False
         found = await work
         return None if self._interrupted else found
 
     def _seen(self, document: Document, class_name: str, options: ModelOptions) -> ViewedModel | None:
-        """What is known of a class without a run; None where that is not enough to show it."""
+        """Returns what is known of a class without a run; None where that is not enough to show it."""
         analysis = document.analysis
         shown = shown_for(analysis.trace, class_name, options.example) if analysis is not None and analysis.trace is not None else None
         if analysis is None or analysis.trace is None or shown is None or not options.sizes.items() <= shown.example.dims.items():
@@ -367,13 +367,13 @@ class ModelViews:
         return self._of_program(optimizer_of, analysis, shown, "AdamW")
 
     def _autocast(self, options: ModelOptions, analysis: Analysis, shown: Shown) -> tuple[str, str]:
-        """What the model is called under, "" for no autocast, and who says so."""
+        """Returns what the model is called under, "" for no autocast, and who says so."""
         if options.autocast:
             return "" if options.autocast == "none" else options.autocast, "option"
         return self._of_program(autocast_of, analysis, shown, "")
 
     def _of_program(self, read: Callable[[str], str | None], analysis: Analysis, shown: Shown, otherwise: str) -> tuple[str, str]:
-        """What is read in the text of the document, or of the file that calls the model."""
+        """Returns what is read in the text of the document, or of the file that calls the model."""
         call = shown.example.call
         for module in (analysis.module, self._parsed_files(call.file) if call is not None else None):
             found = read(module.text) if module is not None else None

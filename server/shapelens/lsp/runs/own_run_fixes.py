@@ -17,7 +17,7 @@ LIMITS = Limits(seconds_per_finding=3.0, seconds=5.0, seconds_for_others=0.3, ow
 
 
 class OwnRunFixes:
-    """What the search by one text's own run has come to. Later, what is found by all runs is settled here too."""
+    """Holds what the search by one text's own run has come to. Later, what is found by all runs is settled here too."""
 
     def __init__(self, document: Document, task: FixTask, own: Trace, attempts: FixAttempts, parsed_files: ParsedFiles) -> None:
         """own: what the first of the task's runs saw, which is the document's own."""
@@ -30,7 +30,7 @@ class OwnRunFixes:
         self._sure = {number for number, run in enumerate(own.examples) if not run.doubtful}
 
     def worth_mending(self, published: Sequence[Finding]) -> Iterator[Finding]:
-        """What the run shows of what is published, and under an example that is not doubtful."""
+        """Yields what the run shows of what is published, and under an example that is not doubtful."""
         keys = {_key(finding) for finding in published}
         return (finding for finding in self._shown if _key(finding) in keys and not self._sure.isdisjoint(finding.examples))
 
@@ -45,7 +45,7 @@ class OwnRunFixes:
         return any(each.fix is not None for each in before)
 
     def of(self, finding: Finding) -> KnownByPart | None:
-        """What the search has come to for a finding of all runs; None where the document's own run does not show it."""
+        """Returns what the search has come to for a finding of all runs; None where the document's own run does not show it."""
         for same, fixed in zip(self._shown, self._fixed, strict=True):
             if _key(same) == _key(finding):
                 return KnownByPart(self._search, same, [fix for fix in (fixed.fix, *fixed.alternatives) if fix is not None])

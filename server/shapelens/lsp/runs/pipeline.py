@@ -1,4 +1,4 @@
-"""From the newest text of a document to what the editor shows of it: choose, plan, run, show.
+"""Takes the newest text of a document to what the editor shows of it: choose, plan, run, show.
 
 A document without examples is run by open files that import it, or by a few closed ones, before its examples are searched for. A class
 that such a file uses has an example of its own only for the branches that the file does not take. A class that its own search shows by a
@@ -45,7 +45,7 @@ PAUSE_IN_TYPING = 0.5  # seconds after such an edit
 
 @dataclass(frozen=True)
 class RunServices:
-    """What all runs of a client share, whatever is shown of them."""
+    """Holds what all runs of a client share, whatever is shown of them."""
 
     workspace: Workspace
     cached_runs: CachedRuns
@@ -80,7 +80,7 @@ class Pipeline:
         await self.run(document)
 
     def depends_on_what_was_found(self, document: Document) -> bool:
-        """Whether more is shown of a document than what its given examples have come to."""
+        """True if more is shown of a document than what its given examples have come to."""
         return bool(self._chooser.choose(document).lacking) or document.importer_traces.is_known_otherwise
 
     def take_over(self, beside: Pipeline, document: Document, reopened: Document) -> None:
@@ -233,7 +233,7 @@ class Pipeline:
                 yield importer
 
     def _is_done(self, document: Document, analysis: Analysis) -> bool:
-        """Whether an analysis is of the newest text, which nothing is run for, and no other document waits for its turn."""
+        """True if an analysis is of the newest text, which nothing is run for, and no other document waits for its turn."""
         return (
             not self.runner.turn_has_ended
             and self._documents.get(document.uri) is document

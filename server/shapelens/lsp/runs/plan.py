@@ -46,7 +46,9 @@ Plan = StayAsShown | FollowEdit | RunAffected | RunAll
 
 
 def plan(document: Document, chosen: Chosen, known: Callable[[], Sequence[protocol.Known]], *, whole: bool) -> Plan:
-    """How much runs. whole: no less than everything will do. `known` gives the examples that were found for `chosen.lacking` before."""
+    """Returns how much runs. whole: no less than everything will do. `known` gives the examples that were found for `chosen.lacking`
+    before.
+    """
     if chosen.analysis.module.errors:
         shown = document.analysis
         return StayAsShown() if shown is not None and shown.trace is not None else RunAll()

@@ -1,4 +1,4 @@
-"""After a pause in typing: what opening the newest text of a document would show, found out beside what is shown, takes its place.
+"""Finds out, after a pause in typing, what opening the newest text would show. That takes the place of what is shown.
 
 What is shown after edits depends on what was found for the texts between: an example that ran when half a line was there, what a closed
 file was given then, what a function was called with. So the document runs once more as if nothing were known of it.
@@ -29,7 +29,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Opened:
-    """What a document was when it was shown as opening it shows it. files: the states of those that it went through, and that import it."""
+    """Holds what a document was when it was shown as opening it shows it. files: the states of those that it went through, and that import
+    it.
+    """
 
     text: str  # comments included, as they may speak of shapes
     examples: Sequence[ExampleRequest]
@@ -112,7 +114,7 @@ class Reopening:
         return beside, documents[document.uri]
 
     def _establish(self, document: Document) -> None:
-        """What opening the document shows, the user may take for right: what fails later is due to later edits."""
+        """Marks what opening the document shows as right: the user may take it so, and what fails later is due to later edits."""
         self._pipeline.found.establish({document.path, *(each.path for each in document.importers or [])})
         document.importer_traces.establish()
 
@@ -125,7 +127,7 @@ class Reopening:
             self._opened[document] = _Opened(analysis.module.text, [each.request for each in analysis.examples], states)
 
     def _is_as_opened(self, document: Document) -> bool:
-        """Whether nothing has changed since the document was shown as opening it shows it."""
+        """True if nothing has changed since the document was shown as opening it shows it."""
         opened, analysis = self._opened.get(document), document.analysis
         return (
             opened is not None

@@ -62,7 +62,7 @@ class Runner:
         self.has_lost_runs = False  # in this turn, to others that the same worker had to do
 
     def is_running(self, document: Document) -> bool:
-        """Whether a run is under way for a document."""
+        """True if a run is under way for a document."""
         return document in self._under_way
 
     def begin_turn(self) -> None:
@@ -116,7 +116,7 @@ class Runner:
         await self._send(importer, results, repeatable, on_behalf_of=document)
 
     async def try_example(self, document: Document, class_name: str, expression: str) -> tuple[bool, str] | None:
-        """Whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
+        """Returns whether an example runs, and what comes out of it or is wrong; None where there is no time to try it."""
         worker, root = self._workspace.only_worker(document), self._workspace.root(document)
         if document.module.errors:
             return None

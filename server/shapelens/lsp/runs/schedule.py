@@ -1,4 +1,4 @@
-"""Which document runs next: one runs at a time, the one that was edited last comes first, an edit cancels the run of its own document."""
+"""Decides which document runs next. One runs at a time, the last edited one first. An edit cancels the run of its own document."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Schedule:
             self._enqueue(document, urgent)
 
     def runs(self, document: Document) -> bool:
-        """Whether a run of this document is under way."""
+        """True if a run of this document is under way."""
         return self._running is document
 
     def forget(self, document: Document) -> None:

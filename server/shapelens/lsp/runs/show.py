@@ -44,7 +44,7 @@ class Presenter:
         self._fix_search = background_fixes
 
     def is_current(self, document: Document, analysis: Analysis) -> bool:
-        """Whether the document is still open, and still has the text that was analysed."""
+        """True if the document is still open, and still has the text that was analysed."""
         return self._documents.get(document.uri) is document and document.version == analysis.version
 
     # --- from a trace to an analysis ---

@@ -30,7 +30,7 @@ NAMES_WITHIN = 0.3
 
 
 class RunResults:
-    """What one run tells of, stage by stage."""
+    """Holds what one run tells of, stage by stage."""
 
     def __init__(self, presenter: Presenter, analysis: Analysis, others: Others) -> None:
         self.analysis = analysis
@@ -73,7 +73,7 @@ class ImporterRun(RunResults):
             self._presenter.show_elsewhere(self._newest, self.others, self.run, hints=True)
 
     def reaches(self, document: Document) -> bool:
-        """Whether the run went through a document."""
+        """True if the run went through a document."""
         return self._newest is not None and reaches(self._newest, document.path)
 
 
@@ -164,12 +164,12 @@ class OwnRun(RunResults):
 
     @property
     def seen(self) -> protocol.Trace | None:
-        """What the run has told of the document itself, with what an earlier one saw of what did not run again."""
+        """Returns what the run has told of the document itself, with what an earlier one saw of what did not run again."""
         return self._newest.own if self._newest is not None else None
 
     @property
     def says_less(self) -> bool:
-        """Whether only some examples ran, and classes that are shown were in none of these: what calls them fails now, say. Then all has to
+        """True if only some examples ran, and classes that are shown were in none of these: what calls them fails now, say. Then all has to
         run, and look for examples of their own; what is shown stays until then, and an edit is compared with that.
         """
         seen = self.seen
@@ -244,17 +244,17 @@ class OwnRun(RunResults):
             self._timer = asyncio.get_running_loop().call_later(NAMES_WITHIN, self._show_hints)
 
     def _leaves_out_classes(self) -> bool:
-        """Whether classes of the document that are shown were not called."""
+        """True if classes of the document that are shown were not called."""
         gone = self._own_classes - _seen_classes(self.seen)
         return any(cls.qualname.rpartition(".")[2] in gone for cls in self.analysis.module.classes)
 
     def _is_wanted(self) -> bool:
-        """Whether the text is still the one that ran; and where only some examples did, whether it is known what the others saw."""
+        """True if the text is still the one that ran; and where only some examples did, whether it is known what the others saw."""
         kept = self.analysis.kept
         return self._presenter.is_current(self._document, self.analysis) and (kept is None or kept.trace is not None)
 
     def _lints_before(self) -> list[Finding]:
-        """What was noticed in the text before. Lints need the whole trace: till then they stay as they were."""
+        """Returns what was noticed in the text before. Lints need the whole trace: till then they stay as they were."""
         document = self._document
         before = document.analysis.findings if document.analysis is not None else ()
         return moved_findings([found for found in before if is_lint(found.code)], document.since)
@@ -288,5 +288,5 @@ def _seen_classes(trace: protocol.Trace | None) -> frozenset[str]:
 
 
 def _ended_early(trace: protocol.Trace) -> bool:
-    """Whether a run was stopped, rather than coming to an end of its own."""
+    """True if a run was stopped, rather than coming to an end of its own."""
     return any(example.error_kind in ("deadline", "memory", "exit", "crash") for example in trace.examples)

@@ -14,7 +14,7 @@ LONGEST_TRIAL = 2.0  # seconds that such an example may run
 
 
 async def try_run(run: protocol.Run, worker: Worker) -> tuple[bool, str] | None:
-    """Whether the example of a run fits, and what comes out of it or is wrong; None where there is no time to try it."""
+    """Returns whether the example of a run fits, and what comes out of it or is wrong; None where there is no time to try it."""
     end = asyncio.get_running_loop().time() + LONGEST_TRIAL
     while worker.state.name == "running" and asyncio.get_running_loop().time() < end:
         await asyncio.sleep(LOOK_AGAIN)  # A trial must not take the place of a run.

@@ -63,6 +63,8 @@ def writing_actions(text: TextDocument, where: types.Range, editor: Editor) -> l
     given = (seen for seen in analysis.trace.observations if seen.kind == "parameter" and seen.span.file == document.path)
     heads = [seen.function for seen in given if seen.span.line <= place.line <= seen.span.end_line]
     function = heads[0] if heads else document.module.scope_at(place) if where.start != where.end else ""
+    if not function:
+        return []
     edits = list(written_shapes(analysis.module, analysis.trace, {function}).values())
     changes = to_lsp.changes_of(editor.places.edits(document.uri, edits, editor.encoding) or [], document, editor.places)
     if not edits or not changes:
@@ -73,7 +75,7 @@ def writing_actions(text: TextDocument, where: types.Range, editor: Editor) -> l
 
 
 def lacks_fixes(document: Document, diagnostic: types.Diagnostic) -> bool:
-    """Whether a diagnostic of the newest text came before it was known which fixes work."""
+    """True if a diagnostic of the newest text came before it was known which fixes work."""
     data = _plain(diagnostic.data) if diagnostic.source == to_lsp.SOURCE else None
     return isinstance(data, dict) and data.get("version") == document.version and not data.get("fixes")
 

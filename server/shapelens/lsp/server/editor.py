@@ -56,19 +56,19 @@ class Editor:
 
     @property
     def takes_versioned_edits(self) -> bool:
-        """Whether edits may say which version of a document they are for."""
+        """True if edits may say which version of a document they are for."""
         edit = self._workspace.workspace_edit
         return bool(edit and edit.document_changes)
 
     @property
     def asks_for_hints_again(self) -> bool:
-        """Whether it asks for hints again when it is told that there are others. Helix does so after an edit only."""
+        """True if it asks for hints again when it is told that there are others. Helix does so after an edit only."""
         hint = self._workspace.inlay_hint
         return bool(hint is not None and hint.refresh_support)
 
     @property
     def has_configuration(self) -> bool:
-        """Whether the editor can be asked for its settings."""
+        """True if the editor can be asked for its settings."""
         return bool(self._workspace.configuration)
 
     # --- client.Client ---
@@ -213,7 +213,7 @@ class Editor:
         self._server.progress(types.ProgressParams(token, types.WorkDoneProgressEnd()))
 
     async def _is_progress_wanted(self) -> bool:
-        """Whether there is progress to show, or is soon: the run of a document as a program follows that of its classes."""
+        """True if there is progress to show, or is soon: the run of a document as a program follows that of its classes."""
         end = time.monotonic() + PROGRESS_ENDS_AFTER
         while self._wanted_title is None and time.monotonic() < end:
             self._progress_changed.clear()
@@ -223,6 +223,6 @@ class Editor:
 
 
 def _as_seen(diagnostic: types.Diagnostic) -> tuple[object, ...]:
-    """What the user can see of a diagnostic. Its fixes are looked up when they are asked for."""
+    """Returns what the user can see of a diagnostic. Its fixes are looked up when they are asked for."""
     related = [(each.location, each.message) for each in diagnostic.related_information or []]
     return repr(diagnostic.range), diagnostic.severity, diagnostic.code, diagnostic.message, repr(related)

@@ -1,4 +1,4 @@
-"""Where the spans of our documents are for the client: in a file, or in a cell of a notebook, which to the client is a text of its own."""
+"""Translates the spans of our documents for the client: into a file, or into a cell of a notebook, which is a text of its own there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_LINES = 1 << 30
 
 @dataclass(frozen=True)
 class TextDocument:
-    """What the client calls a text document: a file, or the `count` lines of a notebook from `first` (0-based) on, which are a cell."""
+    """Holds what a client calls a text document: a file or the `count` lines of a notebook from `first` (0-based) on, which are a cell."""
 
     document: Document
     uri: str
@@ -44,7 +44,7 @@ class TextDocument:
         return self.document.lines.from_lsp(position.line + self.first, position.character, encoding)
 
     def has(self, line: int) -> bool:
-        """Whether a line of the document (1-based) is one of these."""
+        """True if a line of the document (1-based) is one of these."""
         return self.first < line <= self.first + self.count
 
 
@@ -106,7 +106,7 @@ class ClientPlaces:
         return [{"uri": where, "edits": each} for where, each in changes.items()]
 
     def place(self, place: dict[str, Any]) -> dict[str, Any]:
-        """A place of a report (file, line, end_line, ...) in the client's terms: one in a notebook has the URI of its cell for a file."""
+        """Returns a place of a report (file, line, end_line, ...) in the client's terms. In a notebook the file is the URI of the cell."""
         document = self._of_file(uri_of(place["file"]))
         text_document = self.at(document, place["line"]) if isinstance(document, NotebookDocument) else None
         if text_document is None:
@@ -126,7 +126,7 @@ def range_(lines: Lines, span: Span, encoding: str) -> types.Range:
 
 
 def same_file(path: str, uri: str) -> bool:
-    """Whether a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
+    """True if a path is that of a document. One without a file of its own has a made-up path, which must not leave the server."""
     return same_path(path, path_of(uri))
 
 

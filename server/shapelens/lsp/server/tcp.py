@@ -1,5 +1,5 @@
-"""Serving over TCP. Any program of this machine can connect to a port, and so can any web page that is open in its browser: only who knows
-the token is served, and what does not speak LSP is not answered at all.
+"""Serves over TCP. Any program of this machine can connect to a port, and so can a web page in its browser. Only who knows the token is
+served; what does not speak LSP is not answered at all.
 """
 
 from __future__ import annotations

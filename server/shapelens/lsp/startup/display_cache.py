@@ -1,4 +1,4 @@
-"""What the editor showed of files that have not changed since, as LSP's JSON, for a server that is still loading to show it again.
+"""Keeps what the editor showed of unchanged files, as LSP's JSON. A server that is still loading shows it again.
 
 Nothing is imported here that takes time: the standard library, and where the cache lies.
 """
@@ -22,7 +22,7 @@ PASSING = ("processId", "workDoneToken", "clientInfo", "trace")
 
 @dataclass
 class Display:
-    """What is shown of one document, as LSP has it in JSON. Versions in it are those of the document that it is shown for."""
+    """Holds what is shown of one document, as LSP has it in JSON. Versions in it are those of the document that it is shown for."""
 
     diagnostics: list[dict[str, Any]] = field(default_factory=list)
     hints: list[dict[str, Any]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class DisplayCache:
             self._store.put(self._greeting, result)
 
     def find(self, uri: str, text: str) -> Display | None:
-        """What is shown of a document with this text; None where that is not known, or something that it depends on has changed."""
+        """Returns what is shown of a document with this text; None where that is not known, or something that it depends on has changed."""
         value = self._store.get(self._key(uri, text))
         try:
             display = Display(*value["display"]) if value is not None else None

@@ -1,4 +1,4 @@
-"""What a client sends, cut into messages: the headers of LSP's base protocol, and bodies of JSON."""
+"""Cuts what a client sends into messages: the headers of LSP's base protocol, and bodies of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first answers, while the server behind is still being loaded: what was shown of an unchanged file is shown again.
+"""Gives the first answers while the server behind is being loaded: shows again what was shown of an unchanged file.
 
 All messages of the client pass through here. Those that come before the server is there are kept for it, and it handles each of them; but
 an answer that was given already is not given twice.

@@ -26,7 +26,7 @@ class Configuration:
         self._allow: list[str] = []
 
     def allow(self, acts: Sequence[str]) -> None:
-        """What user code may do by the command line, besides what the editor's settings allow."""
+        """Sets what user code may do by the command line, besides what the editor's settings allow."""
         self._allow = list(acts)
 
     def of(self, document: Document) -> Settings:
@@ -49,7 +49,7 @@ class Configuration:
         self._first = self._editor
 
     def is_as_at_first(self, document: Document) -> bool:
-        """Whether the settings of a document are those that a new server would begin with."""
+        """True if the settings of a document are those that a new server would begin with."""
         root = self._root(document)
         first = self._merged(str(Path(document.path).parent), root, self._first or {})
         return first == self.of(document)

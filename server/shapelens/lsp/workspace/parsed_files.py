@@ -50,7 +50,7 @@ class ParsedFiles:
             return ""
 
     def state_of(self, path: str) -> object:
-        """What changes whenever the text of a file does."""
+        """Returns what changes whenever the text of a file does."""
         for document in self._documents.values():
             if same_path(document.path, path) and not document.saved:
                 return document.text
@@ -66,7 +66,7 @@ def _read(path: str) -> str:
 
 
 def depends_on(document: Document, path: str) -> bool:
-    """Whether a run of `document` may look different after an edit of the file at `path`.
+    """True if a run of `document` may look different after an edit of the file at `path`.
 
     That is so where the last run went through that file, and where an import statement has its name: after a run that failed to import
     it there is no other trace of it. A name that is something else costs a run and does no harm.

@@ -65,7 +65,7 @@ class Workers:
             worker.kill()
 
     def new_run(self) -> None:
-        """What is printed from now on belongs to another run."""
+        """Notes that what is printed from now on belongs to another run."""
         self._output_left = MOST_OUTPUT
 
     def _report(self, interpreter: str, state: WorkerState) -> None:

@@ -1,4 +1,4 @@
-"""What `check` has to report: the files that it looked at, with their findings."""
+"""Holds what `check` has to report: the files that it looked at, with their findings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def shown_path(path: Path, start: Path) -> str:
 
 
 def key_of(finding: CheckedFinding) -> FindingKey:
-    """What tells a finding from the others of its file, wherever its lines go."""
+    """Returns what tells a finding from the others of its file, wherever its lines go."""
     return FindingKey.of(finding.code, finding.scope, finding.message)
 
 

@@ -162,7 +162,7 @@ function together(column, rows) {
 /** What the cells of a row say: all that its elements are made from, but whether it is unfolded. */
 function cellsOf(item, largest, before) {
     const { row, level, times } = item;
-    const shapes = (of) => (state.dims === 'names' ? of.outputs : of.sizes).join(' · ');
+    const shapes = (of) => (state.dims === 'names' ? of.outputs : of.sizes).join(' | ');
     const old = before?.get(row.path);
     const amounts = AMOUNTS[state.amounts].map((column) => {
         const value = together(column, item.members);
@@ -184,7 +184,7 @@ function cellsOf(item, largest, before) {
 }
 
 /** Several shapes, each of which stays on one line. */
-const pieces = (text) => text.split(' · ').flatMap((piece, place) => (place ? [' ', element('span', { class: 'whole' }, `· ${piece}`)] : [element('span', { class: 'whole' }, piece)]));
+const pieces = (text) => text.split(/ (?=[|·] )/).flatMap((piece, place) => [...(place ? [' '] : []), element('span', { class: 'whole' }, piece)]);
 
 /** The line of a row, or what it was before with other cells, and behind it the one that says what is wrong. */
 function rowElements({ level, times, amounts, failure, class: name, called, name: own, text, change: was, title }, before) {

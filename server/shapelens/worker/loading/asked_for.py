@@ -1,4 +1,4 @@
-"""What code asks of a text that a user would choose: `if args.net == "vgg16":`, `MODELS[args.net]`."""
+"""Finds what code asks of a text that a user would choose: `if args.net == "vgg16":`, `MODELS[args.net]`."""
 
 from __future__ import annotations
 

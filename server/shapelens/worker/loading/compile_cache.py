@@ -30,7 +30,7 @@ class CompiledFile(NamedTuple):
 
 
 class Prepared:
-    """What is kept. There is one in a process; the sites of a run are numbered on from its own."""
+    """Holds what is kept. There is one in a process; the sites of a run are numbered on from its own."""
 
     def __init__(self) -> None:
         self.table = SiteTable()
@@ -52,7 +52,7 @@ class Prepared:
         self.unprepared = []
 
     def keep(self) -> None:
-        """What the run of this process has loaded stays, for those that are forked from it."""
+        """Keeps what the run of this process has loaded for those that are forked from it."""
         self.table.keep()
         self.unprepared = []
 

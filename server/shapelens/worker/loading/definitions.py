@@ -59,7 +59,7 @@ class LeftOutError(Exception):
 
 
 class _Builtins(Dict[str, Any]):
-    """What stands behind a module's globals: Python's builtins, then the statements that did not run."""
+    """Holds what stands behind a module's globals: Python's builtins, then the statements that did not run."""
 
     def __init__(self, definitions: "Definitions") -> None:
         super().__init__(builtins.__dict__)
@@ -119,7 +119,7 @@ class Definitions:
                 self._held[name] = self._names.pop(name)
 
     def _reads_what_changes(self, node: ast.stmt) -> bool:
-        """Whether a statement reads a name that has another value once those that wait have run: `best = None` above a loop."""
+        """True if a statement reads a name that has another value once those that wait have run: `best = None` above a loop."""
         if isinstance(node, DEFINES) or not self._waiting:
             return False
         read = self._assigned.intersection(read_names(node))
@@ -287,12 +287,12 @@ class Definitions:
             self._early.clear()
 
     def _comes_too_early(self, error: BaseException) -> bool:
-        """Whether a name is missing that the module binds: statements that bind one name several times do not run in their order."""
+        """True if a name is missing that the module binds: statements that bind one name several times do not run in their order."""
         name = getattr(error, "name", None)
         return isinstance(error, NameError) and any(name in bound_names(node) for node in self._body)
 
     def _lacks_what_a_loop_gathers(self, failed: ast.stmt, error: BaseException) -> bool:
-        """Whether a statement reads what a loop above it fills: one that trains does not run for that, and others may be left early."""
+        """True if a statement reads what a loop above it fills: one that trains does not run for that, and others may be left early."""
         loops = [node for node in self._body if node.lineno < failed.lineno and trains(node)]
         filled = {name for loop in loops for part in ast.walk(loop) for name in filled_by(part)}
         if isinstance(error, KeyError):

@@ -1,4 +1,4 @@
-"""How a project says that a program is started: `python train.py -c configs/base.json` in a README, or in a script of the shell.
+"""Reads how a project says that a program is started: `python train.py -c configs/base.json` in a README, or in a script of the shell.
 
 What stands there is evidence of the program's options, as a call is of a class's arguments. Where there are several such lines, the first
 one that speaks of the file for which the program is followed counts, or else the first one that trains.
@@ -120,7 +120,7 @@ def _commands(text: str, path: str, file: str, root: str) -> Iterator[List[str]]
 
 
 def _is_program(before: List[str], word: str, path: str, file: str, root: str) -> bool:
-    """Whether a word of a command line is the program, behind what starts it."""
+    """True if a word of a command line is the program, behind what starts it."""
     started = any(re.match(r"python[\d.]*\Z", os.path.basename(each)) or each in _STARTERS for each in before)
     if not started:
         return False

@@ -57,15 +57,15 @@ class LoadedDocument:
         self._fixed.update(functions or ())
 
     def is_of(self, file: str) -> bool:
-        """Whether this is what is loaded of a file."""
+        """True if this is what is loaded of a file."""
         return file == self._file and sys.modules.get(self.module.__name__) is self.module
 
     def note_state(self) -> None:
-        """What is loaded is about to be run."""
+        """Notes the state of what is loaded, which is about to be run."""
         self._state = self._state_now()
 
     def is_as_it_was(self, *, at_once: bool) -> bool:
-        """Whether the names of the module hold what they did, once caches that were empty are so again; statements that have run since, as
+        """True if the names of the module hold what they did, once caches that were empty are so again; statements that have run since, as
         something asked for a name, may have added some.
 
         at_once: the answer is waited for; it is no where it would take as long as to load the document anew.
@@ -133,12 +133,12 @@ class LoadedDocument:
 
 
 def _sets_globals(node: ast.stmt) -> bool:
-    """Whether a definition is one of a function that assigns names of the module: these assignments may be run by themselves."""
+    """True if a definition is one of a function that assigns names of the module: these assignments may be run by themselves."""
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and bool(global_assignments(node))
 
 
 def _same_definition(before: CodeType, now: CodeType, path: Tuple[str, ...], found: List[Difference]) -> bool:
-    """Whether two pieces of code make the same definitions; the functions that these make go to `found` where their code is another."""
+    """True if two pieces of code make the same definitions; the functions that these make go to `found` where their code is another."""
     if before is now:
         return True
     if len(before.co_consts) != len(now.co_consts) or _as_executed(before) != _as_executed(now):
@@ -164,7 +164,7 @@ def _same_definition(before: CodeType, now: CodeType, path: Tuple[str, ...], fou
 
 
 def _as_executed(code: CodeType) -> Any:
-    """What executing code does, but for its constants."""
+    """Returns what executing code does, but for its constants."""
     return _names_of(code), code.co_code
 
 
@@ -173,7 +173,7 @@ def _names_of(code: CodeType) -> Any:
 
 
 def _as_called(code: CodeType) -> Any:
-    """What a function that is made of code looks like from outside."""
+    """Returns what a function that is made of code looks like from outside."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_varnames[:count]

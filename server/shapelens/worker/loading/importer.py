@@ -150,14 +150,14 @@ class UserFinder(importlib.abc.MetaPathFinder):
         return self.spec(fullname, file) if file in self.texts or self._is_worth_it(file) else None
 
     def _program(self, file: str) -> Optional[CompiledFile]:
-        """What was prepared for a file, if that will do."""
+        """Returns what was prepared for a file, if that will do."""
         if file not in self.programs:
             self.programs[file] = None if file in self.texts else PREPARED.program(file)
         program = self.programs[file]
         return None if program is not None and program.first is None and file in self.observe else program
 
     def _is_worth_it(self, file: str) -> bool:
-        """Whether a run can afford to parse a file."""
+        """True if a run can afford to parse a file."""
         if self._program(file) is not None:
             return True
         try:
@@ -266,7 +266,7 @@ def executed_once() -> Iterator[None]:
 
 
 def _elsewhere(own: UserFinder, fullname: str, path: Optional[Sequence[str]]) -> Any:
-    """What the finders of editable installations know: they stand behind Python's own."""
+    """Returns what the finders of editable installations know: they stand behind Python's own."""
     if "." in fullname or fullname in own.asked:
         return None  # A finder may itself ask for what it is asked for.
     own.asked.add(fullname)
@@ -289,7 +289,7 @@ def parse(text: str, file: str) -> ast.Module:
 
 
 def relative_levels(tree: ast.Module) -> int:
-    """How many packages the relative imports of a module climb: 1 for `from . import x`, 2 for `from .. import x`."""
+    """Returns how many packages the relative imports of a module climb: 1 for `from . import x`, 2 for `from .. import x`."""
     return max(map(level_of, tree.body), default=0)
 
 
@@ -320,7 +320,7 @@ def load(file: str, root: str, finder: UserFinder) -> ModuleType:
 
 
 def _is_taken(name: str, file: str) -> bool:
-    """Whether a top-level name belongs to another module: a document called `token.py` must not stand in the standard library's place."""
+    """True if a top-level name belongs to another module: a document called `token.py` must not stand in the standard library's place."""
     if name in sys.modules:
         return True
     try:

@@ -124,7 +124,7 @@ def lines_of(node: Any) -> Any:
 
 
 def level_of(node: ast.stmt) -> int:
-    """How many packages the relative imports in a statement climb: 1 for `from . import x`, 2 for `from .. import x`."""
+    """Returns how many packages the relative imports in a statement climb: 1 for `from . import x`, 2 for `from .. import x`."""
     level: Optional[int] = node.__dict__.get(LEVEL)
     if level is None:
         level = max([part.level for part in ast.walk(node) if isinstance(part, ast.ImportFrom)] or [0])
@@ -132,7 +132,7 @@ def level_of(node: ast.stmt) -> int:
 
 
 def _alike(old: List[str], new: List[str]) -> int:
-    """How many lines are the same from the start."""
+    """Returns how many lines are the same from the start."""
     for index, (before, after) in enumerate(zip(old, new)):
         if before != after:
             return index

@@ -52,7 +52,7 @@ class LoadProgress:
         self._memory[: _ENTRY.size] = bytes(_ENTRY.size)
 
     def stack(self) -> List[RunningStatement]:
-        """What is being executed, the document's statement first; nothing before the load and after it."""
+        """Returns what is being executed, the document's statement first; nothing before the load and after it."""
         found: List[RunningStatement] = []
         last = 0
         for start in range(0, MOST_LEVELS * _SIZE, _SIZE):

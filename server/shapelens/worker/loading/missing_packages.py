@@ -51,7 +51,7 @@ class _SuccessorLoader(importlib.abc.Loader):
 
 
 class _Successor(StandInModule):
-    """What the successor does not have is not known."""
+    """Stands in for a package: what the successor does not have is not known."""
 
 
 class MissingFinder(importlib.abc.MetaPathFinder):
@@ -97,7 +97,7 @@ class MissingFinder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(fullname, _SuccessorLoader(), is_package=True)
 
     def is_guarded(self) -> bool:
-        """Whether an import that is under way may fail: some `try` of those that led to it expects that."""
+        """True if an import that is under way may fail: some `try` of those that led to it expects that."""
         return any(self._expects_failure(frame) for frame in self._importers())
 
     def _importers(self) -> List[FrameType]:

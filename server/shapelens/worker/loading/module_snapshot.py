@@ -1,4 +1,4 @@
-"""What a module holds, as far as running its functions may change it: two states that are the same tell that it has not been changed."""
+"""Notes what a module holds, as far as running its functions may change it: two equal states tell that it has not been changed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TooMuch(Exception):
 
 
 class ModuleSnapshot:
-    """What the names of a module hold, as far as running its functions may change it. What it has imported is the other modules'.
+    """Holds what the names of a module hold, as far as running its functions may change it. What it has imported is the other modules'.
 
     No code of the user runs. Raises TooMuch where it cannot be told.
     """
@@ -79,7 +79,7 @@ class ModuleSnapshot:
 
 
 def contents(cell: Any) -> Any:
-    """What a cell of a closure holds; None where it is empty."""
+    """Returns what a cell of a closure holds; None where it is empty."""
     try:
         return cell.cell_contents
     except ValueError:  # It is empty.
@@ -151,7 +151,7 @@ class _ObjectReader:
 
 
 def is_all_in_its_attributes(cls: type) -> bool:
-    """Whether a class is written in Python, with no state but that in the `__dict__` of its objects."""
+    """True if a class is written in Python, with no state but that in the `__dict__` of its objects."""
     bases = type.__getattribute__(cls, "__mro__")
     written = all(base is object or (base.__flags__ & _HEAP_TYPE and not base.__dict__.get("__slots__")) for base in bases)
     return written and any(type(base.__dict__.get("__dict__")) is types.GetSetDescriptorType for base in bases)

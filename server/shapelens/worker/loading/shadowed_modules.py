@@ -97,7 +97,7 @@ def _is_module(path: str) -> bool:
 
 
 def _is_outermost(folder: str, root: str) -> bool:
-    """Whether no folder above this one, up to the workspace's, has modules."""
+    """True if no folder above this one, up to the workspace's, has modules."""
     while root and folder != root and folder.startswith(root.rstrip(os.sep) + os.sep):
         folder = os.path.dirname(folder)
         if any(name.endswith(".py") for name in _entries(folder)):

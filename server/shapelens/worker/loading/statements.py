@@ -1,4 +1,5 @@
-"""What a statement of a module says by itself: which names it binds and reads, whether it runs at once, whether it is a loop that trains.
+"""Tells what a statement of a module says by itself: which names it binds and reads, whether it runs at once, whether it is a loop that
+trains.
 
 Answers that are asked for again and again are kept on the statement.
 """
@@ -48,14 +49,14 @@ FILLS = ("append", "extend", "insert", "add", "update", "setdefault")
 
 
 def imports(node: ast.stmt) -> bool:
-    """Whether a statement is an import, or one with conditions."""
+    """True if a statement is an import, or one with conditions."""
     if isinstance(node, (ast.If, ast.Try, ast.With)):
         return any(isinstance(part, (ast.Import, ast.ImportFrom)) for part in ast.walk(node))
     return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 def computes(node: ast.stmt) -> bool:
-    """Whether a statement executes more than an import, a `def`, or `name = 1`."""
+    """True if a statement executes more than an import, a `def`, or `name = 1`."""
     if isinstance(node, DEFINES):
         return isinstance(node, ast.ClassDef) or bool(getattr(node, "decorator_list", ()))
     names_constant = isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
@@ -85,7 +86,7 @@ def runs_at_once(node: ast.stmt) -> bool:
 
 
 def is_definition(node: ast.stmt) -> bool:
-    """Whether a statement at module level runs at once."""
+    """True if a statement at module level runs at once."""
     if isinstance(node, DEFINES + (ast.Pass, ast.Global)) or _shapes_module(node):
         return True
     if isinstance(node, (ast.If, ast.Try)):
@@ -103,7 +104,7 @@ def is_definition(node: ast.stmt) -> bool:
 
 
 def _shapes_module(node: ast.stmt) -> bool:
-    """Whether a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
+    """True if a statement decides what the module itself is: where its parts are found, what it exports, or what takes its place."""
     names = bound_names(node)
     if MODULE_NAMES.intersection(names):
         return True
@@ -125,7 +126,7 @@ def binds_by_computed_name(node: ast.stmt) -> bool:
 
 
 def is_plain(node: ast.AST) -> bool:
-    """Whether evaluating an expression does no work: nothing in it is called but what is known to be harmless."""
+    """True if evaluating an expression does no work: nothing in it is called but what is known to be harmless."""
     todo = [node]
     while todo:
         part = todo.pop()
@@ -149,7 +150,7 @@ def _declares_operators(call: ast.Call) -> bool:
 
 
 def is_operator_declaration(node: ast.stmt) -> bool:
-    """Whether a statement at module level declares operators, which torch takes once: `library.define("twice(Tensor x) -> Tensor")`."""
+    """True if a statement at module level declares operators, which torch takes once: `library.define("twice(Tensor x) -> Tensor")`."""
     call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
     return isinstance(call, ast.Call) and _declares_operators(call) and is_definition(node)
 
@@ -206,12 +207,12 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
 
 
 def trains(node: ast.AST) -> bool:
-    """Whether a statement is a loop that trains, or holds one."""
+    """True if a statement is a loop that trains, or holds one."""
     return isinstance(node, (ast.For, ast.While, ast.With)) and any(map(_is_training, ast.walk(node)))
 
 
 def _is_training(node: ast.AST) -> bool:
-    """Whether a loop with this in it trains: what it does to a model makes no difference to its shapes."""
+    """True if a loop with this in it trains: what it does to a model makes no difference to its shapes."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "zero_grad", "step")
 
 

@@ -37,11 +37,11 @@ class Budget:
     """For how long a loop takes turns without reports: for ever, unless a derived class knows better."""
 
     def is_over(self) -> bool:
-        """Whether it is to take no more turns. Asked now and then."""
+        """True if it is to take no more turns. Asked now and then."""
         return False
 
     def covers_the_rest(self) -> bool:
-        """Whether it may take all turns that are left."""
+        """True if it may take all turns that are left."""
         return True
 
 
@@ -68,7 +68,7 @@ class Unobserved:
     # --- comprehensions ---
 
     def comprehended(self, items: Iterable[Any], observed: Made, plain: Made) -> Any:
-        """What a comprehension makes of items, by its version with reports and the one without."""
+        """Returns what a comprehension makes of items, by its version with reports and the one without."""
         turns = FirstTurns(self, items)
         made = observed(turns)
         if turns.rest is None:
@@ -111,7 +111,7 @@ class Unobserved:
             self.take(frame, line, turns.rest, turns.watch, Budget())
 
     def model_turns(self, iterable: Iterable[Any]) -> Iterable[Any]:
-        """What a `for` in a method of a model goes through: all of it, but for a loop that is cut short (`turns_followed`)."""
+        """Returns what a `for` in a method of a model goes through: all of it, but for a loop that is cut short (`turns_followed`)."""
         if not op_cache.state.assumes_gradients:
             return iterable
         return turns_followed(iterable, Loop(sys._getframe(1), self.recorder, iterable))
@@ -204,14 +204,14 @@ class Unobserved:
 
 
 class Watch:
-    """What code meets until it is ended. began: how many functions had begun before."""
+    """Holds what code meets until it is ended. began: how many functions had begun before."""
 
     def __init__(self, unobserved: Unobserved, began: int) -> None:
         self.began = began
         self._unobserved, self._met = unobserved, unobserved.recorder.met
 
     def has_met(self) -> bool:
-        """Whether there was a tensor, or anything else that is to be reported."""
+        """True if there was a tensor, or anything else that is to be reported."""
         return self._unobserved.recorder.met != self._met
 
     def end(self) -> None:
@@ -274,7 +274,7 @@ def _functions_of(text: str, file: str) -> List[CodeType]:
 
 
 def _is_called_like(code: CodeType, other: CodeType) -> bool:
-    """Whether two pieces of code are those of one function, as far as can be seen from outside."""
+    """True if two pieces of code are those of one function, as far as can be seen from outside."""
     return bool(_from_outside(code) == _from_outside(other))
 
 

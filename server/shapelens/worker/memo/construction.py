@@ -13,7 +13,7 @@ Module = torch.nn.Module
 
 
 class Builder(Protocol):
-    """What constructs modules as long as it is `set_builder`."""
+    """Constructs modules as long as it is `set_builder`."""
 
     def construct(self, cls: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """A module of a class: a bare one, or one whose constructor has run and that is of the class's inert class."""

@@ -1,4 +1,4 @@
-"""What is wrong after an edit, said ahead of the run itself: an evaluation that takes over from the rehearsal what the edit has left alone.
+"""Says what is wrong after an edit ahead of the run itself: an evaluation that takes over from the rehearsal what the edit has left alone.
 
 The run follows, and takes over nothing: should it find something else, that is said then.
 """
@@ -35,7 +35,7 @@ ExampleKey = Tuple[str, str]
 
 
 class RehearsedExamples:
-    """What the examples of a run that was rehearsed built and computed, for the run that comes next."""
+    """Holds what the examples of a run that was rehearsed built and computed, for the run that comes next."""
 
     def __init__(self) -> None:
         self.is_open = True  # examples are still being rehearsed

@@ -1,4 +1,4 @@
-"""What tells a value from others: two values with the same fingerprint are the same to the code that is given them, as far as shapes go."""
+"""Tells a value from others: two values with the same fingerprint are the same to the code that is given them, as far as shapes go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoFingerprint(Exception):
 
 
 def fingerprint(value: Any, tensors: List[Tensor], depth: int = 0) -> Hashable:
-    """What tells a value from others; the tensors in it, which have to be meta tensors, are added to `tensors`.
+    """Returns what tells a value from others; the tensors in it, which have to be meta tensors, are added to `tensors`.
 
     No code of the value's class runs. Raises NoFingerprint.
     """

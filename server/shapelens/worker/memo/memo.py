@@ -59,7 +59,9 @@ States = Mapping[int, Tuple[ModuleState, int]]  # by id of the module, with the 
 
 
 class Memo(NamedTuple):
-    """What one evaluation of an example built and computed. It serves once: its modules become those of the evaluation that replays it."""
+    """Holds what one evaluation of an example built and computed. It serves once: its modules become those of the evaluation that replays
+    it.
+    """
 
     built: Mapping[int, BuiltModule]  # by id of the module, in the order in which they were constructed
     called: Mapping[int, Mapping[Hashable, KnownCall]]  # by id of the module, then by what it was given
@@ -71,11 +73,11 @@ class Memo(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long all of it took."""
+        """Returns how long all of it took."""
         return sum(seconds for seconds, _ in self.spent)
 
     def seconds_without(self, replaced: FrozenSet[int]) -> float:
-        """How much of that was spent where none of these functions ran."""
+        """Returns how much of that was spent where none of these functions ran."""
         return sum(seconds for seconds, reached in self.spent if replaced.isdisjoint(reached))
 
     def restore(self, built: BuiltModule) -> None:
@@ -86,7 +88,7 @@ class Memo(NamedTuple):
 
 
 def is_as_built(built: BuiltModule, states: States) -> bool:
-    """Whether a module, and all that it holds, still are as they were when it had been constructed."""
+    """True if a module, and all that it holds, still are as they were when it had been constructed."""
     for number, part in built.parts.items():
         known = states.get(number)
         if known is None or known[1] > built.ended or not known[0].holds_the_same(part):
@@ -95,7 +97,7 @@ def is_as_built(built: BuiltModule, states: States) -> bool:
 
 
 def key_of(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], tensors: List[Tensor]) -> Optional[Hashable]:
-    """What a construction or a call depends on, but for the module's own state; None where that cannot be told.
+    """Returns what a construction or a call depends on, but for the module's own state; None where that cannot be told.
 
     The tensors that it is given are added to `tensors`.
     """

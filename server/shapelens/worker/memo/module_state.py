@@ -38,7 +38,7 @@ class ModuleState:
         self.shapes = _shapes(module) if thorough else None
 
     def holds_the_same(self, module: Any) -> bool:
-        """Whether a module still has the same parts and attributes, and no hooks."""
+        """True if a module still has the same parts and attributes, and no hooks."""
         own = module.__dict__
         if len(own) > len(self.names) + len(_OURS) or not all(map(is_, map(own.get, self.names), self.values)):
             return False
@@ -54,7 +54,7 @@ class ModuleState:
 
 
 def have_the_same_attributes(before: Any, now: Any) -> bool:
-    """Whether two modules of a class have the same attributes, but for the modules and parameters that they hold."""
+    """True if two modules of a class have the same attributes, but for the modules and parameters that they hold."""
     if type(before) is not type(now) or before.__dict__.keys() - OF_ALL != now.__dict__.keys() - OF_ALL:
         return False
     for name, value in before.__dict__.items():

@@ -175,7 +175,7 @@ class Recording:
         return key_of(module, args, kwargs, []) == pending.key
 
     def _events(self) -> Any:
-        """What is another one after something that cannot be taken over."""
+        """Returns what is another one after something that cannot be taken over."""
         calls, state = self.calls, unknown_sizes.state
         recovered = sum(calls.recovery.met.values())
         failed = len(calls.mismatches), id(calls.meta.failure), recovered, calls.meta.vague, len(absences.said)

@@ -49,7 +49,7 @@ class Replay(Recording):
     # --- construction ---
 
     def construct(self, cls: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        """What `Module.__new__` returns: a module that is built already, or one that its constructor builds now."""
+        """Returns what `Module.__new__` returns: a module that is built already, or one that its constructor builds now."""
         given = key_of(None, args, kwargs, [])
         built = None if given is None else self._offer((cls, given))
         if built is not None and self.replaced.isdisjoint(built.reached):
@@ -166,7 +166,7 @@ class Replay(Recording):
     # --- calls ---
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
-        """What a call gives, if that is known; None where it has to be made."""
+        """Returns what a call gives, if that is known; None where it has to be made."""
         is_earlier = id(module) in self._taken
         built = self._built(module)
         if built is None:

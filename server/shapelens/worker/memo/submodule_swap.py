@@ -16,7 +16,7 @@ Slot = Tuple[Any, str]  # a module, and the name of one that it holds
 
 
 class Swap(NamedTuple):
-    """What to construct anew in a model, and what stays."""
+    """Holds what to construct anew in a model, and what stays."""
 
     stale: List[BuiltModule]  # what is constructed anew
     slots: List[Slot]  # where the model holds these
@@ -25,7 +25,7 @@ class Swap(NamedTuple):
 
 
 def plan_swap(memo: Memo, replaced: FrozenSet[int], model: BuiltModule) -> Optional[Swap]:
-    """How to make a model the one that its constructor would build now; None where the constructor has to run.
+    """Returns how to make a model the one that its constructor would build now; None where the constructor has to run.
 
     replaced: the sites of functions that have other code now.
     """
@@ -83,7 +83,7 @@ def _slots(model: BuiltModule, stale: List[BuiltModule]) -> Optional[List[Slot]]
 
 
 def _share_parameters(model: BuiltModule, staying: Set[int]) -> bool:
-    """Whether modules that stay hold parameters of those that do not."""
+    """True if modules that stay hold parameters of those that do not."""
 
     def held(part: Any) -> Set[int]:
         return {id(tensor) for name in ("_parameters", "_buffers") for tensor in part.__dict__[name].values() if tensor is not None}

@@ -1,4 +1,4 @@
-"""What stays real and what is data: tensors that follow from constants keep their values as long as they are small.
+"""Decides what stays real and what is data: tensors that follow from constants keep their values as long as they are small.
 
 All others are on the meta device, whatever device user code names, and it is told that they are on the CPU.
 An operation on real tensors alone gives a real one, and one that also gets a meta tensor gives a meta one (`together` in mode.py): only the
@@ -174,12 +174,12 @@ def _gathered_lengths(value: Any, shape: List[int]) -> List[int]:
 
 
 def _seems_gathered(value: Any) -> bool:
-    """Whether lists in a list are as long as what a loop that was cut short has gathered, or longer."""
+    """True if lists in a list are as long as what a loop that was cut short has gathered, or longer."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], list) and len(value[0]) >= unknown_sizes.few()
 
 
 def _is_small(func: Callable[..., Any], args: Args) -> bool:
-    """Whether a constant is seen to be small at once; a probe on the meta device says it of all others, which takes ten times as long."""
+    """True if a constant is seen to be small at once; a probe on the meta device says it of all others, which takes ten times as long."""
     return func in OF_LENGTH and len(args) == 1 and type(args[0]) is int and 0 <= args[0] <= LARGEST_REAL
 
 
@@ -208,7 +208,7 @@ def _known_like(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _is_filled_with_unknown(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
-    """Whether a tensor is filled with a number that nobody knows, so that it holds data."""
+    """True if a tensor is filled with a number that nobody knows, so that it holds data."""
     place = FILLED.get(func)
     if place is None:
         return False
@@ -233,7 +233,7 @@ def _to(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _may_be_filled(tensor: Tensor) -> bool:
-    """Whether eager has no reason to refuse that."""
+    """True if eager has no reason to refuse that."""
     refused = tensor.requires_grad and torch.is_grad_enabled()
     return tensor.is_floating_point() and tensor.is_contiguous() and not refused
 

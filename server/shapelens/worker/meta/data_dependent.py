@@ -39,7 +39,7 @@ _SELECTED = "_shapelens_selected"  # an attribute of indices that data has selec
 
 
 def selected(mask: Tensor) -> int:
-    """How many elements a mask selects."""
+    """Returns how many elements a mask selects."""
     return unknown_sizes.size() if mask.is_meta else int(mask.count_nonzero())
 
 
@@ -289,7 +289,7 @@ def _topk(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _count(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """How many elements there are."""
+    """Returns how many elements there are."""
     return unknown_sizes.whole(None) if unknown_sizes.any_unknown(args[0].shape) else func(*args, **kwargs)
 
 

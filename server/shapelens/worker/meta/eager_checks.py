@@ -1,4 +1,5 @@
-"""What eager refuses and the meta device lets pass: dtypes that do not go together, and the operations whose meta kernels check too little.
+"""Checks what eager refuses and the meta device lets pass: dtypes that do not go together, and the operations whose meta kernels check too
+little.
 
 A check is made before the operation, with the tensors that are to go into it. None of them costs anything in a run that only holds float32
 tensors and common operations: a combination of dtypes is tried once for each function, on tensors of two elements a dim.
@@ -38,7 +39,7 @@ _accepted: Set[Any] = set()  # what eager was asked and takes: (function, dtypes
 
 
 def about_values(error: BaseException) -> bool:
-    """Whether eager complains about values, which are made up where it is asked."""
+    """True if eager complains about values, which are made up where it is asked."""
     return type(error).__name__.endswith("LinAlgError") or bool(ABOUT_VALUES.search(message_of(error)))
 
 

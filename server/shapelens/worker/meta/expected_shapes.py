@@ -74,7 +74,7 @@ def shapes_of(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optio
 
 
 def keeps_first(function: Callable[..., Any]) -> bool:
-    """Whether the shape of a result is that of the known operand, or follows from the function alone, also where others are unknown."""
+    """True if the shape of a result is that of the known operand, or follows from the function alone, also where others are unknown."""
     name = getattr(function, "__name__", "")
     return name in _FOLLOWS or name.endswith(LOSSES)
 
@@ -85,7 +85,7 @@ _WHOLE = _words("sum mean prod amax amin norm any all std var max min median nan
 
 
 def gives_number(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
-    """Whether a function gives a single number, whatever the shape of its operands: a sum over all dims, a loss that is reduced."""
+    """True if a function gives a single number, whatever the shape of its operands: a sum over all dims, a loss that is reduced."""
     name = getattr(function, "__name__", "")
     if name.endswith(LOSSES):
         return kwargs.get("reduction", "mean") in ("mean", "sum", "batchmean")

@@ -25,7 +25,7 @@ NOT_A_SCALAR = "grad can be implicitly created only for scalar outputs"  # as `t
 
 
 class Training:
-    """What has been trained in this process."""
+    """Holds what has been trained in this process."""
 
     steps = 0  # calls of `backward`
 

@@ -68,7 +68,7 @@ _plain_from_numpy = torch.from_numpy
 
 
 def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """What `torch.Tensor(array)` makes, which no mode sees: data stays data."""
+    """Returns what `torch.Tensor(array)` makes, which no mode sees: data stays data."""
     if cls is Tensor and len(args) == 1 and not kwargs and (holds_data(args[0]) or type(args[0]) in STAND_INS):
         return torch.as_tensor(args[0], dtype=torch.get_default_dtype())
     made = _plain_new(cls, *args, **kwargs)

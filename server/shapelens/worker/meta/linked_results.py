@@ -56,7 +56,7 @@ class _Linked(torch.autograd.Function):
 
 
 def packed_anyway(sequence: Any, lengths: Any, batch_first: bool = False) -> Any:
-    """What packing gives of so many sequences, of lengths that nobody knows."""
+    """Returns what packing gives of so many sequences, of lengths that nobody knows."""
     batch, longest = (sequence.shape[0], sequence.shape[1]) if batch_first else (sequence.shape[1], sequence.shape[0])
     sizes = torch.full((1,), batch, dtype=torch.int64)
     sizes.__dict__[PADDED] = longest, batch

@@ -44,7 +44,7 @@ _plainly = torch._C.DisableTorchFunction
 
 
 class Computing:
-    """Whether code is run for real: parameters, inputs and all that is computed lie on the CPU (`deep/real_mode.py`)."""
+    """Holds whether code is run for real: parameters, inputs and all that is computed lie on the CPU (`deep/real_mode.py`)."""
 
     for_real = False
 
@@ -86,7 +86,7 @@ OVERFLOWS = re.compile(r"Storage size calculation overflowed(?: with sizes=\[(?P
 
 
 def needs_data(error: BaseException) -> bool:
-    """Whether an exception says that real data would be needed, or is of several sizes that only data has."""
+    """True if an exception says that real data would be needed, or is of several sizes that only data has."""
     text = message_of(error)
     if NEEDS_DATA.search(text) is not None:
         return True
@@ -97,7 +97,7 @@ def needs_data(error: BaseException) -> bool:
 
 
 def is_unimplemented(error: BaseException) -> bool:
-    """Whether an exception says that there is no such operation, rather than that torch has it for other ranks: a wrong input."""
+    """True if an exception says that there is no such operation, rather than that torch has it for other ranks: a wrong input."""
     return isinstance(error, NotImplementedError) and OTHER_RANKS.search(message_of(error)) is None
 
 
@@ -123,7 +123,7 @@ _OF_NOTE = frozenset([*WATCHED, *_MASKS, *axes.MAY_MIX])  # One look tells that 
 
 
 def _is_odd_mask(args: Args, kwargs: Kwargs) -> bool:
-    """Whether a mask has more dims than the scores that it masks, which then get as many."""
+    """True if a mask has more dims than the scores that it masks, which then get as many."""
     mask = args[1] if len(args) > 1 else kwargs.get("mask")
     with torch._C.DisableTorchFunction():
         return isinstance(args[0], Tensor) and isinstance(mask, Tensor) and mask.dim() > args[0].dim() > 0
@@ -270,7 +270,7 @@ def together(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Tuple[Args
 
 
 def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
-    """Whether constants are broadcast to more elements than they may have: positions of a long text against each other."""
+    """True if constants are broadcast to more elements than they may have: positions of a long text against each other."""
     shapes = [tensor.shape for tensor in provenance.tensors_in((args, kwargs), 8)]
     try:
         count = torch.broadcast_shapes(*shapes).numel()  # type: ignore[no-untyped-call]
@@ -303,12 +303,12 @@ def _spread(func: Callable[..., Any], args: Args, given: Call, result: Any) -> A
 
 
 def _is_vague_to_user(tensor: Tensor) -> bool:
-    """Whether a stand-in of which nothing is known is asked by code of the user's, rather than by torch's or our own."""
+    """True if a stand-in of which nothing is known is asked by code of the user's, rather than by torch's or our own."""
     return tensor.__dict__.get(STAND_IN) == VAGUE and not sys._getframe(2).f_code.co_filename.startswith((WORKER, TORCH))
 
 
 def _as_unpacked(func: Callable[..., Any], args: Args, result: Any) -> Any:
-    """What a vague stand-in is unpacked into: nobody knows how many parts it has."""
+    """Returns what a vague stand-in is unpacked into: nobody knows how many parts it has."""
     if func is not Tensor.unbind or args[0].__dict__.get(STAND_IN) != VAGUE:
         return result
     frame: Optional[FrameType] = sys._getframe(2)
@@ -319,7 +319,7 @@ def _as_unpacked(func: Callable[..., Any], args: Args, result: Any) -> Any:
 
 
 def spread(given: Any, result: Any) -> None:
-    """What is made from a vague stand-in is vague."""
+    """Marks what is made from a vague stand-in as vague."""
     with _plainly():
         if any(tensor.__dict__.get(STAND_IN) == VAGUE for tensor in provenance.tensors_in(given, ALL)):
             for tensor in provenance.tensors_in(result, ALL):

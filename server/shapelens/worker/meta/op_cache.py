@@ -72,7 +72,9 @@ _new: List[Key] = []  # what this process has added to what it was forked with
 
 
 def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
-    """What tells this call from others; None for one that is not remembered, as it has real tensors or arguments of other kinds, say."""
+    """Returns what tells this call from others; None for one that is not remembered, as it has real tensors or arguments of other kinds,
+    say.
+    """
     if func not in _REMEMBERED or state.off or torch._C._functorch.peek_interpreter_stack() is not None:
         return None
     parts: List[Any] = [_REMEMBERED[func], torch.is_grad_enabled(), torch.get_default_dtype()]
@@ -82,7 +84,7 @@ def key_of(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, An
 
 
 def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
-    """Whether a call does no more than change what a parameter holds: most initialisers are made of such calls."""
+    """True if a call does no more than change what a parameter holds: most initialisers are made of such calls."""
     if func not in _FILLS:
         return False
     given = [*args[1:], *kwargs.values()]
@@ -100,7 +102,7 @@ def only_fills(func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str
 
 
 def signature_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Key]:
-    """What shapes, strides, dtypes and numbers there are in arguments; None where there is something else that may count."""
+    """Returns what shapes, strides, dtypes and numbers there are in arguments; None where there is something else that may count."""
     parts: List[Any] = [torch.get_default_dtype()]
     return tuple(parts) if add_arguments(parts, args, kwargs) else None
 
@@ -168,7 +170,7 @@ def known(key: Key, args: Tuple[Any, ...]) -> Optional[Any]:
 
 
 def additions() -> str:
-    """What this process has learnt since this was asked last, for `learn` of another."""
+    """Returns what this process has learnt since this was asked last, for `learn` of another."""
     learnt = [(key, _table[key]) for key in _new]
     _new.clear()
     if not learnt:

@@ -54,7 +54,7 @@ BY_SHAPE = {
 
 
 class Opinion:
-    """What eager says of an operation: a result (on the meta device), or the exception that it raises."""
+    """Holds what eager says of an operation: a result (on the meta device), or the exception that it raises."""
 
     __slots__ = ("error", "result")
 
@@ -68,7 +68,7 @@ class Opinion:
         return Opinion(_moved(self.result, torch.empty_like), error if error is None else type(error)(*error.args))
 
     def may_be_kept(self) -> bool:
-        """Whether there can be another one like it: of what torch's Python code raises it also counts where that was."""
+        """True if there can be another one like it: of what torch's Python code raises it also counts where that was."""
         error, traceback = self.error, traceback_of(self.error) if self.error is not None else None
         return error is None or (type(error).__module__ == "builtins" and (traceback is None or traceback.tb_next is None))
 

@@ -27,7 +27,7 @@ LONG_SECONDS = 0.5  # that the turns of a loop that counts may take in all, for 
 
 
 def turns_followed(items: Iterable[Any], loop: "Loop") -> Iterator[Any]:
-    """What a `for` goes through while a program is followed, or a statement of a module that is loaded.
+    """Yields what a `for` goes through while a program is followed, or a statement of a module that is loaded.
 
     One that trains takes its first turns, and one that counts and takes long (`for _ in range(max_new_tokens)`) those that show its shapes;
     what this one carries along is of unknown size then. All others take all turns, and so does one that `forward` comes to.
@@ -62,11 +62,11 @@ class Loop:
         self._lengths = {id(value): len(value) for value in _containers(frame)}
 
     def seconds(self) -> float:
-        """How long it has taken until now."""
+        """Returns how long it has taken until now."""
         return self._clock()
 
     def seconds_of_turn(self) -> float:
-        """How long a turn has taken on average."""
+        """Returns how long a turn has taken on average."""
         return self._clock() / max(self.count, 1)
 
     def gathered(self) -> List[Any]:
@@ -74,11 +74,11 @@ class Loop:
         return [value for value in _containers(self.frame) if len(value) > self._lengths.get(id(value), 0)]
 
     def trains(self) -> bool:
-        """Whether an optimizer has taken a step, or `backward` was called, since the loop began."""
+        """True if an optimizer has taken a step, or `backward` was called, since the loop began."""
         return training.steps != self._steps
 
     def goes_on(self, count: int) -> bool:
-        """Whether it takes another turn after this many."""
+        """True if it takes another turn after this many."""
         if self.trains():
             self._look_at_sums()
             tape.turned(self._optimizers, self._time)
@@ -88,15 +88,15 @@ class Loop:
         return count < MOST_TURNS and (self._clock() < LOOP_SECONDS or self.builds())
 
     def has_met(self) -> bool:
-        """Whether there was a tensor since the loop began, or anything else that is to be reported."""
+        """True if there was a tensor since the loop began, or anything else that is to be reported."""
         return self._recorder.met != self._met
 
     def builds(self) -> bool:
-        """Whether it makes layers and calls none: a model without some of them would be another one."""
+        """True if it makes layers and calls none: a model without some of them would be another one."""
         return self._recorder.made != self._made and self._recorder.used == self._used
 
     def is_long(self) -> bool:
-        """Whether it computes tensors, has taken the turns that show its shapes, and all of them would take too long.
+        """True if it computes tensors, has taken the turns that show its shapes, and all of them would take too long.
 
         To be asked after each turn. Of turns that take their time fewer are taken: until one shows nothing new, or more than a hint tells.
         """
@@ -121,7 +121,7 @@ class Loop:
                 _forget_sizes(value, [len(set(sizes)) > 1 for sizes in zip(*shapes)])
 
     def _holds_freed(self, names: Iterable[str]) -> bool:
-        """Whether one of these names holds what a turn went back through: another turn that uses it does so for the second time."""
+        """True if one of these names holds what a turn went back through: another turn that uses it does so for the second time."""
         values = [self.frame.f_locals.get(name) for name in (names if tape.active else ())]
         modules = [value for value in values if isinstance(value, torch.nn.Module)]
         values += [part for module in modules for each in islice(module.modules(), MOST_MODULES) for part in list(vars(each).values())]
@@ -159,7 +159,9 @@ def _shapes(frame: FrameType) -> Dict[str, Any]:
 
 
 def _carried(frame: FrameType) -> Dict[str, Any]:
-    """What the names of a frame hold that a turn may hand to the next one: tensors by their shapes, alone or in tuples, modules, None."""
+    """Returns what the names of a frame hold that a turn may hand to the next one: tensors by their shapes, alone or in tuples, modules,
+    None.
+    """
     found: Dict[str, Any] = {}
     with torch._C.DisableTorchFunction():
         for name, value in list(frame.f_locals.items()):

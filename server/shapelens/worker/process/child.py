@@ -129,7 +129,7 @@ def _to_be_rehearsed(run: Run, trace: Trace, seconds: float) -> Run:
 
 
 def _is_better(before: Run, run: Run, project: LoadedProject) -> bool:
-    """Whether to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
+    """True if to rehearse what was rehearsed before rather than a run in which something is wrong: most of what the next one will do went
     well there.
     """
     rehearsed = project.rehearsed_examples

@@ -83,7 +83,7 @@ class ChildPool:
     # --- runs ---
 
     def is_at_work(self) -> bool:
-        """Whether a run that somebody waits for is under way or in the queue."""
+        """True if a run that somebody waits for is under way or in the queue."""
         return self._working is not None or bool(self._queue)
 
     def submit(self, run: Run, *, background: bool = False) -> None:
@@ -267,7 +267,7 @@ class ChildPool:
 
 
 def _are_the_same(run: Optional[Run], other: Optional[Run]) -> bool:
-    """Whether two runs do the same: nothing but their number may differ."""
+    """True if two runs do the same: nothing but their number may differ."""
     return run is not None and other is not None and replace(run, run_id=0) == replace(other, run_id=0)
 
 

@@ -74,7 +74,7 @@ class EventLoop:
             self._selector.unregister(number)
 
     def watches(self, number: int) -> bool:
-        """Whether somebody looks at this descriptor."""
+        """True if somebody looks at this descriptor."""
         return number >= 0 and number in self._selector.get_map()
 
     def drain(self, number: int) -> None:
@@ -113,7 +113,7 @@ class EventLoop:
             action(status)
 
     def waits_for_ends(self) -> bool:
-        """Whether a process is still to end."""
+        """True if a process is still to end."""
         return bool(self._ends)
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
@@ -187,7 +187,7 @@ class EventLoop:
 
 
 def read(number: int) -> Optional[bytes]:
-    """What a pipe holds now; b"" at its end, None where there is nothing at the moment."""
+    """Returns what a pipe holds now; b"" at its end, None where there is nothing at the moment."""
     try:
         return os.read(number, READ_SIZE)
     except BlockingIOError:

@@ -27,7 +27,7 @@ class Cause:
         self._import = {line.strip() for line in lines} if executing.is_import else None
 
     def is_removed_by(self, run: Run) -> bool:
-        """Whether a later run does not come to it any more."""
+        """True if a later run does not come to it any more."""
         text = text_of(self._file, run)
         if self._import is None:
             return text != self._text
@@ -58,7 +58,7 @@ class FailedLoads:
         self._failures.pop(file, None)
 
     def hold(self, run: Run) -> bool:
-        """Whether a zygote would fail once more."""
+        """True if a zygote would fail once more."""
         failure = self._failures.get(run.file)
         if failure is None:
             return False

@@ -141,7 +141,7 @@ class InProcessWorker:
 
 
 def _imports_as_much(run: Run, file: str, packages: Set[str]) -> bool:
-    """Whether a run is one of this document and imports these packages."""
+    """True if a run is one of this document and imports these packages."""
     return run.file == file and packages <= _packages(run.text)
 
 

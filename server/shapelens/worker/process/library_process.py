@@ -79,11 +79,11 @@ class Libraries:
         return name in self._offered if ":" in name else is_library(name)
 
     def are_had_by(self, packages: Set[str]) -> bool:
-        """Whether a process with these outermost packages has all libraries that could be imported."""
+        """True if a process with these outermost packages has all libraries that could be imported."""
         return all(outermost(name) in packages for name in self._loaded())
 
     def are_awaited_by(self, run: Run) -> bool:
-        """Whether a library is being imported that the document of a run imports."""
+        """True if a library is being imported that the document of a run imports."""
         return any(_imports(run.text, name) for name in self._to_come())
 
     def fork(self, order: Fork, numbers: List[int]) -> int:
@@ -93,7 +93,7 @@ class Libraries:
         return self._here.fork(order, numbers) if pid is None else pid
 
     def learn(self, additions: str) -> None:
-        """What has been learnt about operations is for all that are forked."""
+        """Hands what has been learnt about operations to all that are forked."""
         op_cache.learn(additions)
         for process in self._ready[-1:]:
             process.send(OpCacheAdditions(additions))
@@ -373,7 +373,7 @@ def import_library(name: str) -> None:
 
 
 def is_library(name: str) -> bool:
-    """Whether an absolute import finds an installed package, or a module of one: code of the workspace changes, and is never kept."""
+    """True if an absolute import finds an installed package, or a module of one: code of the workspace changes, and is never kept."""
     name = outermost(name)  # To find a module of a package, Python would import the package.
     try:
         spec = importlib.util.find_spec(name)
@@ -388,7 +388,7 @@ def outermost(name: str) -> str:
 
 
 def is_installed(file: str) -> bool:
-    """Whether a file is one of an installed package."""
+    """True if a file is one of an installed package."""
     return "site-packages" in file or "dist-packages" in file
 
 

@@ -29,7 +29,7 @@ ENDING_SECONDS = 0.5  # in which zygotes end their children when the worker ends
 
 
 def begin_fork(order: Fork, numbers: List[int]) -> None:
-    """What a process does that was forked by the main process or by the libraries' process. It never returns."""
+    """Does the work of a process that the main process or the libraries' process has forked. It never returns."""
     if order.role == "zygote":
         assert order.run is not None
         zygote.serve(order.run, numbers, awaited=order.awaited)
@@ -133,7 +133,7 @@ class MainProcess:
             self._say_that_it_loads(run)
 
     def _is_better_to_come(self, run: Run) -> bool:
-        """Whether a zygote loads, or soon will, that has libraries which the current one does not have: each run there would import them
+        """True if a zygote loads, or soon will, that has libraries which the current one does not have: each run there would import them
         anew. For a run that nobody waits for.
         """
         return self._zygotes.loading_for(run.root) is not None or self._libraries.are_awaited_by(run)
@@ -210,7 +210,7 @@ class MainProcess:
             self._failed.forget(zygote.loads.file)
 
     def _take_back(self, zygote: Zygote) -> None:
-        """What a zygote was to do in the background is done like any other run."""
+        """Queues what a zygote was to do in the background, like any other run."""
         if zygote.background is not None:
             self._queue.append(replace(zygote.background, background=False))
             zygote.background = None

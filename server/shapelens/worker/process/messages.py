@@ -12,7 +12,7 @@ from ...protocol import MESSAGES, Run
 
 @dataclass
 class Imported:
-    """What a run has imported of the user's files and would like to find ready the next time."""
+    """Holds what a run has imported of the user's files and would like to find ready the next time."""
 
     files: List[str]
 
@@ -30,7 +30,7 @@ class Rehearsal:
 
 @dataclass
 class ProjectLoaded:
-    """What a zygote has loaded: it is ready."""
+    """Holds what a zygote has loaded: it is ready."""
 
     modules: List[str]
 
@@ -45,14 +45,14 @@ class RunUnsuitable:
 
 @dataclass
 class OpCacheAdditions:
-    """What a run has learnt about operations (`meta/op_cache.py`)."""
+    """Holds what a run has learnt about operations (`meta/op_cache.py`)."""
 
     additions: str
 
 
 @dataclass
 class Outdated:
-    """What the zygote has loaded is no longer what the next run needs."""
+    """Says that what the zygote has loaded is no longer what the next run needs."""
 
 
 @dataclass

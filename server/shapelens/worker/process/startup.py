@@ -1,4 +1,4 @@
-"""How a worker begins: take the pipes away from user code, say who answers, load torch, serve."""
+"""Starts a worker: take the pipes away from user code, say who answers, load torch, serve."""
 
 from __future__ import annotations
 

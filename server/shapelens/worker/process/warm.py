@@ -76,7 +76,7 @@ def load_kernels() -> None:
 
 
 def _fail(operation: Callable[[], Any]) -> None:
-    """What torch loads to say what is wrong is there from now on."""
+    """Runs an operation that fails, so that what torch loads to say what is wrong is there from now on."""
     try:
         operation()
     except RuntimeError:

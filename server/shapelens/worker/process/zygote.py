@@ -1,4 +1,4 @@
-"""What runs in a zygote: a process that has loaded what a run loaded, and forks the processes of the runs that follow from there.
+"""Runs in a zygote: a process that has loaded what a run loaded, and forks the processes of the runs that follow from there.
 
 It is named after Android's, which does the same for apps. User code has run in it, so that it does not hold the server's pipes.
 """
@@ -123,7 +123,7 @@ class _ZygoteServer:
                 self._children.cancel(message.run_id)
 
     def _receive(self, message: Any, frame: bytes) -> None:
-        """What a child says to this process, or to the one that this one was forked for."""
+        """Takes what a child says to this process, or to the one that this one was forked for."""
         if isinstance(message, OpCacheAdditions):
             op_cache.learn(message.additions)
         elif isinstance(message, Rehearsal):
@@ -135,7 +135,7 @@ class _ZygoteServer:
         write_all(self._outgoing, frame)
 
     def _read_imports(self) -> bool:
-        """What later runs need to know of what is loaded is found out while there is nothing to do; whether there is more."""
+        """Finds out what later runs need to know of what is loaded, while there is nothing to do. True if there is more."""
         if self._project.modules.read_imports(READING_SECONDS):
             self._loop.when_idle(QUIET_SECONDS, self._look_at_changes)
         return True

@@ -26,7 +26,7 @@ LOOKING_SECONDS = 0.25  # between looks at what is being loaded
 
 
 class ZygoteStage(enum.Enum):
-    """What a zygote does."""
+    """Names what a zygote does."""
 
     LOADING = "loading"
     READY = "ready"
@@ -62,11 +62,11 @@ class Zygote:
         self._looked_at: Tuple[float, int] = (0.0, loop.suspensions)
 
     def executing(self) -> List[RunningStatement]:
-        """What it is loading, the document's statement first."""
+        """Returns what it is loading, the document's statement first."""
         return self._progress.stack() if self._progress is not None else []
 
     def seconds_at(self) -> float:
-        """How long it has been executing the innermost statement of the user's."""
+        """Returns how long it has been executing the innermost statement of the user's."""
         stack = self.executing()
         return time.monotonic() - stack[-1].since if stack else 0.0
 
@@ -80,7 +80,7 @@ class Zygote:
             self._looked_at, self.statement_clock = (since, suspensions), RunClock(self.pid)
 
     def is_stuck_in_removed_code(self, run: Run) -> bool:
-        """Whether it has been executing for long what a newer run does not come to."""
+        """True if it has been executing for long what a newer run does not come to."""
         stack = self.executing()
         if self.seconds_at() < STUCK_SECONDS:
             return False
@@ -113,7 +113,7 @@ class ZygoteSlot:
     # --- what is there ---
 
     def is_at_work(self) -> bool:
-        """Whether a run that somebody waits for is under way."""
+        """True if a run that somebody waits for is under way."""
         return self.current is not None and self.current.stage is ZygoteStage.WORKING
 
     def ready_for(self, root: str) -> Optional[Zygote]:
@@ -126,7 +126,7 @@ class ZygoteSlot:
         return self.successor if self.successor is not None and self.successor.loads.root == root else None
 
     def is_there_for(self, root: str) -> bool:
-        """Whether a zygote of this workspace folder is there, or is coming."""
+        """True if a zygote of this workspace folder is there, or is coming."""
         return any(each is not None and each.loads.root == root for each in (self.current, self.successor))
 
     # --- what is done with it ---
@@ -220,7 +220,7 @@ class ZygoteSlot:
         self._owner.rested()
 
     def _relay_output(self, zygote: Zygote) -> None:
-        """What is printed while it loads is told to whoever waits for that; later it prints nothing."""
+        """Tells whoever waits what is printed while it loads; later it prints nothing."""
         chunk = read(zygote.output)
         if chunk == b"":
             self._loop.unwatch(zygote.output)

@@ -57,7 +57,7 @@ _ENGINE_CALLS = _engine_calls()
 
 
 def _is_of_engine() -> bool:
-    """Whether autograd's engine itself computes what is dispatched, and not code that a gradient's formula runs."""
+    """True if autograd's engine itself computes what is dispatched, and not code that a gradient's formula runs."""
     frame = sys._getframe(2)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("torch._dynamo", "torch._compile")):
         frame = frame.f_back  # Wrapped around each dispatch.

@@ -1,4 +1,4 @@
-"""What a model takes where each of its repeated blocks is under `torch.utils.checkpoint`, though its code does not say so.
+"""Computes what a model takes where each of its repeated blocks is under `torch.utils.checkpoint`, though its code does not say so.
 
 Blocks are modules with layers inside of which their parent has several of one class: those of a `ModuleList` or `Sequential`, mostly.
 """

@@ -17,7 +17,7 @@ _plainly = torch._C.DisableTorchFunction
 
 
 def compare(file: str, module: Any, calls: Any) -> CheckpointSeen:
-    """How the state of a module goes with a file; nothing is copied. calls: the layers that the evaluation has seen."""
+    """Returns how the state of a module goes with a file; nothing is copied. calls: the layers that the evaluation has seen."""
     found = CheckpointSeen()
     try:
         held = weight_files.contents(file)

@@ -1,4 +1,4 @@
-"""What a convolution on a CPU allocates while it runs: oneDNN computes on copies whose channels are in blocks, which are padded.
+"""Computes what a convolution on a CPU allocates while it runs: oneDNN computes on copies whose channels are in blocks, which are padded.
 
 Source: `mkldnn_convolution` and `mkldnn_convolution_backward` in torch's ATen/native/mkldnn/Conv.cpp. On a CUDA device cuDNN chooses a
 workspace by what is free; that is not counted.
@@ -47,7 +47,7 @@ def workspace(func: Any, args: Tuple[Any, ...]) -> int:
 
 
 def _is_done_by_onednn(given: Tensor) -> bool:
-    """Whether it is computed on copies: what has its channels last is not."""
+    """True if it is computed on copies: what has its channels last is not."""
     if given.dtype not in (torch.float32, torch.bfloat16) or not 3 <= given.dim() <= 5 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(given.dim())

@@ -114,7 +114,7 @@ def _not_needed(data: Any, states: Any, weights: Any) -> int:
 
 
 class _Recurrent(torch.autograd.Function):
-    """What a recurrent layer gives, keeps and gives back, without what it computes."""
+    """Holds what a recurrent layer gives, keeps and gives back, without what it computes."""
 
     @staticmethod
     def forward(ctx: Any, shape: Any, kept: int, states: int, *tensors: Any) -> Any:

@@ -77,7 +77,7 @@ _state = _CastingLibrary()
 
 
 def cast_lower(value: Any) -> Any:
-    """What autocast makes of an argument of a matrix product, where one is under way; parameters are cast once."""
+    """Returns what autocast makes of an argument of a matrix product, where one is under way; parameters are cast once."""
     dtype = autocast.autocast_dtype()
     return _each(value, lambda tensor: _lower(tensor, dtype)) if dtype is not None else value
 

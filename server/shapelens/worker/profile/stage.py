@@ -114,14 +114,14 @@ class _Evaluation:
         self.allocations.on = True
 
     def _compared(self) -> Optional[CheckpointSeen]:
-        """How the model goes with the file of weights; None where there is no such model."""
+        """Returns how the model goes with the file of weights; None where there is no such model."""
         calls = self._runner.evaluation.calls
         found = {path: module for module, path in _paths(self.steps.models or list(calls.modules[-1:]))}
         module = found.get(self._request.path)
         return compare(self._request.checkpoint, module, calls) if module is not None else None
 
     def _restart(self) -> None:
-        """What was counted was done by a constructor."""
+        """Forgets what was counted, which a constructor did."""
         self._has_begun, self.memory = False, MemoryProfile()
         for known in (self.parameters, self.buffers, self.trained):
             known.clear()
@@ -264,7 +264,7 @@ def profile(runner: ExampleRunner, request: ProfileRequest, send: Callable[[Mode
 
 
 def _add_steps(runner: ExampleRunner, code: Any, request: ProfileRequest, found: ModelProfile) -> _Evaluation:
-    """What the example goes through; the evaluation that it was seen in."""
+    """Returns what the example goes through; the evaluation that it was seen in."""
     seen = _Evaluation(runner, request, training=False, counted=False, places=True)
     seen.run(code)
     calls, error = runner.evaluation.calls, seen.error
@@ -419,7 +419,7 @@ class _Names:
 
 
 def _shape(steps: StepRecorder) -> List[Tuple[str, str, Optional[int]]]:
-    """What is the same of two evaluations that go the same way."""
+    """Returns what is the same of two evaluations that go the same way."""
     return [(step.kind, step.name, step.parent) for step in steps.steps]
 
 

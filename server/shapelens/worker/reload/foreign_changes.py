@@ -1,4 +1,4 @@
-"""What loading and running a project has changed in modules that are not the user's, which another text must not see."""
+"""Finds what loading and running a project has changed in modules that are not the user's, which another text must not see."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ForeignChanges:
         return True
 
     def by_loading(self) -> Monkeypatches:
-        """What loading the project has changed. To be asked for the first time before anything of the project runs."""
+        """Returns what loading the project has changed. To be asked for the first time before anything of the project runs."""
         if self._by_loading is None:
             self._by_loading = self._since(self._before, None)
         return self._by_loading
@@ -43,7 +43,7 @@ class ForeignChanges:
             self._nearest.add(name for name in names if name.partition(".")[0] not in own)
 
     def are_seen_by(self, packages: Callable[[], Set[str]]) -> str:
-        """What of these changes a text would find that would not have made them; empty where there is nothing.
+        """Returns what of these changes a text would find that would not have made them; empty where there is nothing.
 
         packages: the outermost ones that the text imports, directly or not.
         """
@@ -58,11 +58,11 @@ class ForeignChanges:
         return ""
 
     def are_made_near(self) -> bool:
-        """Whether what was loaded and run in this process has changed what models are made of, and shapes are computed with."""
+        """True if what was loaded and run in this process has changed what models are made of, and shapes are computed with."""
         return bool(self._since(self._before, SNAPSHOT.changes_near()).by_project)
 
     def are_made_since(self, before: ProcessState, look: Optional[Callable[[], None]]) -> bool:
-        """Whether a rehearsal has changed modules that are not the user's. look: see Snapshot.changes; None where somebody waits."""
+        """True if a rehearsal has changed modules that are not the user's. look: see Snapshot.changes; None where somebody waits."""
         assert self._nearest is not None
         found = self._since(before, self._nearest.changes_at_once() if look is None else self._nearest.changes(look))
         return bool(found.by_project or found.by_packages)

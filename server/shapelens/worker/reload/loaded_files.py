@@ -1,4 +1,4 @@
-"""What the user's modules were loaded from: the texts and states of their files, and the folders in which imports were looked for."""
+"""Notes what the user's modules were loaded from: the texts and states of their files, and the folders in which imports were looked for."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LoadedFiles:
         return frozenset(file for file in self._finder.states if file != run.file and self._has_changed(file, run))
 
     def have_changed(self, run: Run) -> bool:
-        """Whether there are such files."""
+        """True if there are such files."""
         return any(self._has_changed(file, run) for file in self._finder.states if file != run.file)
 
     def _has_changed(self, file: str, run: Run) -> bool:
-        """Whether a file has another text than it was loaded with, or is to be watched and was not."""
+        """True if a file has another text than it was loaded with, or is to be watched and was not."""
         state, text = self._finder.states[file], run.overlays.get(file)
         if (file in run.observe or text is not None) and file not in self._finder.recorder.rewritten:
             return True
@@ -65,7 +65,7 @@ def _folders(run: Run, levels: int) -> List[str]:
 
 
 def _names_in(folder: str) -> FrozenSet[str]:
-    """What a folder offers to imports: modules and folders, without the endings of their names."""
+    """Returns what a folder offers to imports: modules and folders, without the endings of their names."""
     try:
         return frozenset(name.partition(".")[0] for name in os.listdir(folder) if name.endswith(".py") or "." not in name)
     except OSError:

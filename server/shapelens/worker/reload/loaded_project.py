@@ -43,7 +43,7 @@ class Unsuitable(Exception):
 
 
 class _SetByDocument(NamedTuple):
-    """What loading the document has set outside of modules."""
+    """Holds what loading the document has set outside of modules."""
 
     absences: List[Any]
     path: List[str]
@@ -90,7 +90,9 @@ class LoadedProject:
         self._note_patchable(run)
 
     def _note_what_was_said(self) -> None:
-        """What loading says of what is loaded now holds for later runs, and nothing that an earlier text of the document was told."""
+        """Notes what loading says of what is loaded now: it holds for later runs, and nothing that an earlier text of the document was
+        told.
+        """
         self._notes = [(note, _line(self.context, note)) for note in self.context.trace.notes]
         self._mismatches = list(self.context.trace.mismatches)
 
@@ -193,7 +195,7 @@ class LoadedProject:
         return _names_of(document.module)
 
     def end_rehearsal(self, *, interrupted: bool = False) -> None:
-        """What was loaded has been run for its side effects. Where that has changed the document it has to be loaded anew."""
+        """Ends the run of what was loaded for its side effects. Where that has changed the document it has to be loaded anew."""
         self.is_rehearsal, document = False, self._patchable
         if document is not None and self._names is None:
             # Statements may have run as a name was asked for.
@@ -236,7 +238,7 @@ class LoadedProject:
         return _names_of(module)
 
     def _holds_unknown(self, tree: ast.Module, document: str) -> bool:
-        """Whether a module that stays loaded may hold an unknown size: the document, or one that its tree imports, directly or not."""
+        """True if a module that stays loaded may hold an unknown size: the document, or one that its tree imports, directly or not."""
         definitions = {name: getattr(sys.modules[name], "__dict__", {}).get(KEPT) for name in self.modules.files if name in sys.modules}
         holding = {name for name, each in definitions.items() if each is not None and each.holds_unknown}
         if not holding:
@@ -295,7 +297,7 @@ class LoadedProject:
             context.trace.notes.append(Note(note.code, note.message, span))
 
     def may_miss_another_package(self, run: Run, levels: int) -> bool:
-        """Whether loading told of missing packages that another document may not ask for.
+        """True if loading told of missing packages that another document may not ask for.
 
         It does ask for what its package asked for before that came to the documents.
         """
@@ -357,12 +359,12 @@ class _NextRun:
 
     @property
     def has_as_many_lines(self) -> bool:
-        """Whether the document has as many lines as the one that is loaded."""
+        """True if the document has as many lines as the one that is loaded."""
         return isinstance(self._text, str) and self._text.count("\n") == self._run.text.count("\n")
 
     @cached_property
     def _modules(self) -> ModuleGraph:
-        """What takes values from what, once that is known of all modules: also of those that were imported as examples ran."""
+        """Returns what takes values from what, once that is known of all modules: also of those that were imported as examples ran."""
         self._project.modules.note_loaded()
         self._project.modules.read_imports()
         return self._project.modules

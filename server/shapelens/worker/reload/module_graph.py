@@ -63,7 +63,7 @@ class ModuleGraph:
             known.pop(name)
 
     def are_all_there(self) -> bool:
-        """Whether Python still knows all of the modules: a rehearsal that was interrupted may have left `sys.modules.clear()` behind."""
+        """True if Python still knows all of the modules: a rehearsal that was interrupted may have left `sys.modules.clear()` behind."""
         return self.files.keys() <= sys.modules.keys()
 
     def names(self) -> Set[str]:

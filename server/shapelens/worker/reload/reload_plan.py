@@ -1,4 +1,4 @@
-"""What has to be done so that what is loaded is what the next run would load: a plan, and making it changes nothing that is loaded."""
+"""Plans what has to be done so that what is loaded is what the next run would load. Making the plan changes nothing that is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_NAMES: FrozenSet[str] = frozenset()
 
 
 class Action(Enum):
-    """What a plan does."""
+    """Names what a plan does."""
 
     NOTHING = "nothing"  # the run finds everything as it was loaded
     PATCH = "patch"  # some functions of the document get other code
@@ -20,7 +20,7 @@ class Action(Enum):
 
 
 class ReloadPlan(NamedTuple):
-    """What the next run needs, and why.
+    """Holds what the next run needs, and why.
 
     modules: the names of those that are loaded anew. dependents: the names of those that took values from the document or from `changed`
     files. Where the document needs none of the dependents, they stay loaded, and get the document's new values under the names that
@@ -36,7 +36,7 @@ class ReloadPlan(NamedTuple):
 
     @property
     def is_of_document_alone(self) -> bool:
-        """Whether no file but the document has changed, and no other module is loaded anew."""
+        """True if no file but the document has changed, and no other module is loaded anew."""
         return not self.changed and self.modules.isdisjoint(self.dependents)
 
 
@@ -45,15 +45,15 @@ class Comparison(Protocol):
 
     @property
     def is_of_another_root(self) -> bool:
-        """Whether it is a run of another workspace folder."""
+        """True if it is a run of another workspace folder."""
 
     @property
     def is_half_loaded(self) -> bool:
-        """Whether something ended the loading that came before: what is there then is of no text."""
+        """True if something ended the loading that came before: what is there then is of no text."""
 
     @property
     def is_the_loaded_run(self) -> bool:
-        """Whether it is the run that everything was loaded for, nothing was run since, and each file is as it was."""
+        """True if it is the run that everything was loaded for, nothing was run since, and each file is as it was."""
 
     @property
     def moved_imports(self) -> str:
@@ -69,7 +69,7 @@ class Comparison(Protocol):
 
     @property
     def monkeypatches(self) -> str:
-        """What was loaded has changed something that another text would find as it was: what; empty where it has not."""
+        """Returns what was changed by what was loaded, and another text would find as it was; empty where nothing was."""
 
     @property
     def documents(self) -> FrozenSet[str]:
@@ -85,10 +85,10 @@ class Comparison(Protocol):
 
     @property
     def may_miss_another_package(self) -> bool:
-        """Whether loading told of missing packages that another document may not ask for."""
+        """True if loading told of missing packages that another document may not ask for."""
 
     def is_loaded_by_python(self, module: str) -> bool:
-        """Whether Python itself executed a module, so that it cannot be executed once more in the way of ours."""
+        """True if Python itself executed a module, so that it cannot be executed once more in the way of ours."""
 
 
 def plan_reload(run: Comparison) -> ReloadPlan:

@@ -1,4 +1,4 @@
-"""What other modules have of modules that were loaded anew: they get what the new versions give, without being loaded again."""
+"""Replaces what other modules have of modules that were loaded anew: they get what the new versions give, without being loaded again."""
 
 from __future__ import annotations
 

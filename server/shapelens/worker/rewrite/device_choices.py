@@ -67,7 +67,7 @@ def _is_cpu(node: Optional[ast.AST]) -> bool:
 
 
 def _standing_for(node: ast.expr, accelerator: str) -> ast.expr:
-    """What stands for an accelerator in the place of `"cpu"` or `torch.device("cpu")`."""
+    """Returns what stands for an accelerator in the place of `"cpu"` or `torch.device("cpu")`."""
     if isinstance(node, ast.Call):
         node.args[0] = _standing_for(node.args[0], accelerator)
         return node
@@ -90,7 +90,7 @@ def _chosen_by_expression(node: ast.expr) -> None:
 
 
 def _first(node: ast.expr) -> ast.expr:
-    """What a chain of choices gives first."""
+    """Returns what a chain of choices gives first."""
     return node.body if isinstance(node, ast.IfExp) else node
 
 
@@ -119,7 +119,7 @@ def _of(value: _Value) -> ast.expr:
 
 
 def _values(body: List[ast.stmt], *, inside: bool) -> Iterator[Tuple[str, _Value]]:
-    """What the statements of a scope assign and return, with the text of the target; "" for what is returned."""
+    """Yields what the statements of a scope assign and return, with the text of the target; "" for what is returned."""
     for node in body:
         if isinstance(node, _FUNCTIONS):
             continue

@@ -117,7 +117,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return node
 
     def _result(self, value: ast.expr, name: str) -> ast.expr:
-        """What a function returns or yields, with a report."""
+        """Returns what a function returns or yields, with a report."""
         place, size = place_of(value), is_size(value, self.sizes)
         return self._wrap(self.visit(value), place, "return", name, reporter=SCALAR, size=size)
 
@@ -138,7 +138,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._call(GENERATED if isinstance(observed, ast.GeneratorExp) else COMPREHENDED, [items, *functions], place)
 
     def _finished(self, node: ast.expr, made: ast.expr) -> ast.expr:
-        """What stands in the place of a comprehension, of whose versions `made` is made."""
+        """Returns what stands in the place of a comprehension, of whose versions `made` is made."""
         return made
 
     def _observed(self, node: Any) -> Any:
@@ -213,7 +213,7 @@ class ExpressionRewriter(ast.NodeTransformer):
 
 
 def _stands_alone(node: Any) -> bool:
-    """Whether a comprehension does the same in a function of its own."""
+    """True if a comprehension does the same in a function of its own."""
     parts = list(ast.walk(node))
     if any(isinstance(part, _BOUND_TO_SCOPE) or (isinstance(part, ast.Name) and part.id in _NAMES_OF_SCOPE) for part in parts):
         return False

@@ -92,7 +92,7 @@ def _guarded(node: Any, kinds: Any) -> Any:
 
 
 def _is_half_typed(node: ast.AST) -> bool:
-    """Whether a statement does nothing but name something: `super().__in`, of a call that somebody is typing."""
+    """True if a statement does nothing but name something: `super().__in`, of a call that somebody is typing."""
     return isinstance(node, ast.Expr) and isinstance(_plain(node.value), (ast.Name, ast.Attribute))
 
 
@@ -125,7 +125,7 @@ def _plain(node: Any) -> Any:
 
 
 def _keeps_dims(value: Any) -> bool:
-    """Whether a value has as many dims as the tensor that it is made from, as a rule: `self.part(x)`, where the part is not there yet, what
+    """True if a value has as many dims as the tensor that it is made from, as a rule: `self.part(x)`, where the part is not there yet, what
     is added to that, and what works on each element of it."""
     value = _plain(value)
     if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
@@ -140,7 +140,7 @@ def _keeps_dims(value: Any) -> bool:
 
 
 def _bound(node: ast.AST) -> Dict[str, ast.expr]:
-    """What a statement, or those within it, would bind: names and attributes of names, each as a target to assign to."""
+    """Returns what a statement, or those within it, would bind: names and attributes of names, each as a target to assign to."""
     found: Dict[str, ast.expr] = {}
     targets: List[ast.expr] = []
     if isinstance(node, ast.Assign):

@@ -277,7 +277,9 @@ class Rewriter(ExpressionRewriter):
         return ast.copy_location(ast.For(copy.deepcopy(node.target), turns, copy.deepcopy(node.body), []), node)
 
     def _first_turns(self, node: ast.For, may_switch: bool) -> ast.expr:
-        """What a `for` in a function goes through with reports, in the place of what the text says. may_switch: there are further turns."""
+        """Returns what a `for` in a function goes through with reports, in the place of what the text says. may_switch: there are further
+        turns.
+        """
         return self._call(FIRST_TURNS, [node.iter, ast.Constant(node.lineno if may_switch else 0)], place_of(node.iter))
 
     def _part(self, node: object) -> object:
@@ -344,7 +346,7 @@ class Rewriter(ExpressionRewriter):
 
 
 def may_be_plain(body: List[ast.stmt]) -> bool:
-    """Whether the statements of a loop may be there twice, with reports and without: none of its branches computes a tensor."""
+    """True if the statements of a loop may be there twice, with reports and without: none of its branches computes a tensor."""
     parts = [part for statement in body for part in ast.walk(statement)]
     if any(isinstance(part, (ast.Global, ast.Nonlocal)) for part in parts):
         return False  # Such a statement stands before all others that speak of its names.
@@ -357,12 +359,12 @@ def _words(decorator: ast.expr) -> Set[str]:
 
 
 def _computes(target: ast.Name, value: ast.expr) -> bool:
-    """Whether an assignment at module or class level may give a tensor: it calls something, or computes."""
+    """True if an assignment at module or class level may give a tensor: it calls something, or computes."""
     return not target.id.startswith("__") and any(isinstance(part, (ast.Call, ast.BinOp, ast.Subscript)) for part in ast.walk(value))
 
 
 def _side_by_side(target: Any, value: Any) -> bool:
-    """Whether each part of a target is assigned the part of the value that stands in the same place."""
+    """True if each part of a target is assigned the part of the value that stands in the same place."""
     if not isinstance(target, (ast.Tuple, ast.List)) or len(target.elts) != len(value.elts):
         return False
     return not any(isinstance(part, (ast.Starred, ast.Tuple, ast.List)) for part in [*target.elts, *value.elts])
@@ -384,7 +386,7 @@ def computed_names(body: List[ast.stmt]) -> Set[str]:
 
 
 def _ends_program(statement: ast.stmt) -> bool:
-    """Whether a statement ends the program on purpose."""
+    """True if a statement ends the program on purpose."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(call, ast.Call) and dotted(call.func) in ("sys.exit", "exit", "quit", "os._exit")
 

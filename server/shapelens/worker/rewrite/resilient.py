@@ -229,7 +229,7 @@ def _failed(node: ast.stmt) -> ast.Call:
 
 
 def _is_further(node: ast.stmt) -> bool:
-    """Whether it is a loop over the turns without reports."""
+    """True if it is a loop over the turns without reports."""
     iterable = node.iter if isinstance(node, ast.For) else None
     return isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name) and iterable.func.id == FURTHER_TURNS
 
@@ -293,7 +293,7 @@ def _targets(node: ast.stmt) -> List[str]:
 
 
 def _is_of(site: Site, place: NodePlace, node: ast.stmt) -> bool:
-    """Whether a site holds what a statement assigns or returns."""
+    """True if a site holds what a statement assigns or returns."""
     return (site.kind == "assign" and site.statement == place) or (site.kind == "return" and isinstance(node, ast.Return))
 
 
@@ -338,7 +338,7 @@ def _pattern(target: Optional[ast.expr]) -> Pattern:
 
 
 def is_setting(test: ast.expr, sizes: Set[str]) -> bool:
-    """Whether a condition is one on settings, counts and chance alone (`step % 100 == 0`, `random.random() < eps`), so that it may go
+    """True if a condition is one on settings, counts and chance alone (`step % 100 == 0`, `random.random() < eps`), so that it may go
     another way elsewhere.
 
     What a shape, a type or a call decides fits the values that are there: the other branch is for others.
@@ -356,7 +356,7 @@ def is_setting(test: ast.expr, sizes: Set[str]) -> bool:
 
 
 def _only_moves(node: ast.If, is_setting: bool) -> bool:
-    """Whether an `if` only moves values to an accelerator if there is one: `if train_on_gpu: x = x.cuda()`. Shapes stay as they are."""
+    """True if an `if` only moves values to an accelerator if there is one: `if train_on_gpu: x = x.cuda()`. Shapes stay as they are."""
     return (is_setting or asks_for_accelerator(node)) and only_moves(node)
 
 
@@ -366,7 +366,7 @@ def asks_for_accelerator(node: ast.If) -> bool:
 
 
 def only_moves(node: ast.If) -> bool:
-    """Whether all that an `if` does is to move values to an accelerator."""
+    """True if all that an `if` does is to move values to an accelerator."""
     return not node.orelse and all(_is_move(statement) for statement in node.body)
 
 

@@ -1,4 +1,4 @@
-"""What the `ast` of a function says about its names: which it binds, which targets bind what, and which numbers follow from shapes."""
+"""Reads what the `ast` of a function says about its names: which it binds, which targets bind what, which numbers follow from shapes."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def pattern_captures(pattern: ast.AST) -> Iterator[Tuple[str, NodePlace]]:
 
 
 def is_pure(node: ast.AST) -> bool:
-    """Whether an expression can be evaluated once more without doing anything."""
+    """True if an expression can be evaluated once more without doing anything."""
     return all(isinstance(part, PURE + (ast.expr_context, ast.operator, ast.unaryop)) for part in ast.walk(node))
 
 
 class ScopeSurvey:
-    """What a function (or a module) binds: its names, and which expressions are assigned to which targets.
+    """Holds what a function (or a module) binds: its names, and which expressions are assigned to which targets.
 
     What is inside the functions, classes and comprehensions in it is theirs.
     """
@@ -112,7 +112,7 @@ def _sized(target: ast.expr, value: ast.expr, sizes: Set[str]) -> Iterator[str]:
 
 
 def is_size(node: ast.AST, sizes: Set[str]) -> bool:
-    """Whether a number that an expression gives follows from a shape: `x.shape[0]`, `x.size(1) // 2`, `h * w` where `h` is one."""
+    """True if a number that an expression gives follows from a shape: `x.shape[0]`, `x.size(1) // 2`, `h * w` where `h` is one."""
     while isinstance(node, ast.BinOp):  # A loop, as such a chain may be long.
         if is_size(node.right, sizes):
             return True

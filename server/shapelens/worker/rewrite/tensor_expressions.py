@@ -23,7 +23,7 @@ _NO_TENSORS = {
 
 
 def computes_tensors(value: ast.AST) -> bool:
-    """Whether an expression calls something that gives a tensor, or a model."""
+    """True if an expression calls something that gives a tensor, or a model."""
     return any(isinstance(part, ast.Call) and _gives_tensor(part) for part in ast.walk(value))
 
 

@@ -1,5 +1,5 @@
-"""What user code may not do while it runs: exceed its time and memory (`limits`), use the network, start programs, write outside a scratch
-folder (`audit_hook`, `scratch_folder`).
+"""Keeps user code from what it may not do while it runs: exceed its time and memory (`limits`), use the network, start programs, write
+outside a scratch folder (`audit_hook`, `scratch_folder`).
 
 And what user code has changed all the same: torch, or another module that is not its own (`monkeypatches`).
 

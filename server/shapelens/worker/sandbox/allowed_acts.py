@@ -1,4 +1,4 @@
-"""What the user allows the code of a run besides what is allowed to any: the network, other processes, writing below some folders."""
+"""Holds what the user allows the code of a run besides what is allowed to any: the network, other processes, writing below some folders."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def allow(names: Sequence[str]) -> None:
 
 
 def allowed() -> AllowedActs:
-    """What is allowed now."""
+    """Returns what is allowed now."""
     return _Allowed.acts

@@ -1,4 +1,4 @@
-"""What user code may not do while it runs: use the network, write outside its scratch folder, start programs, send signals.
+"""Refuses what user code may not do while it runs: use the network, write outside its scratch folder, start programs, send signals.
 
 This is an audit hook (`sys.addaudithook`): a guard against accidents, not a boundary against an attacker, which is why nothing runs in an
 untrusted workspace.
@@ -104,7 +104,7 @@ def _audit(event: str, args: Tuple[Any, ...]) -> None:
 
 
 def _holds_secrets(path: str) -> bool:
-    """Whether a path is one of the well-known places of keys, or belongs to another process."""
+    """True if a path is one of the well-known places of keys, or belongs to another process."""
     if not (path.startswith(_PLACES_BEGIN) or ".." in path or not os.path.isabs(path)):
         return False
     full = os.path.abspath(path)
@@ -126,7 +126,7 @@ def _from_folder(path: Any, args: Tuple[Any, ...], start: Optional[int]) -> Any:
 
 
 def _is_writable(path: Any, strictly: bool = False) -> bool:
-    """Whether a path lies in the scratch folder or in one that the user allows, or is that folder.
+    """True if a path lies in the scratch folder or in one that the user allows, or is that folder.
 
     strictly: the scratch folder itself does not count, as it has to stay.
     """

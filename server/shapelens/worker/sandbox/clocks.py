@@ -1,4 +1,4 @@
-"""How long a process has had to do its work: what counts for limits of time, whatever else the machine does meanwhile.
+"""Tells how long a process has had to do its work: what counts for limits of time, whatever else the machine does meanwhile.
 
 All clocks here are monotonic, so that nothing happens when the clock of the machine is set. Seconds in which a process waited for a
 processor that others had do not count (Linux says how many these are), nor those in which it was suspended (SIGSTOP).

@@ -53,7 +53,7 @@ def seed(number: int) -> None:
 
 
 def may_draw(node: ast.stmt, code: CodeType) -> bool:
-    """Whether a statement computes a value, or its own text draws one for a default or for a class."""
+    """True if a statement computes a value, or its own text draws one for a default or for a class."""
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return not isinstance(node, (ast.Import, ast.ImportFrom)) and not isinstance(getattr(node, "value", None), ast.Constant)
     bodies = [part for part in code.co_consts if isinstance(part, CodeType)] if isinstance(node, ast.ClassDef) else []

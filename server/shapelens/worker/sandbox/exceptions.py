@@ -1,4 +1,4 @@
-"""What exceptions of user code say, read without trusting the code of their classes: `__str__` may fail or never end."""
+"""Reads what exceptions of user code say, without trusting the code of their classes: `__str__` may fail or never end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRACE_OF_C = re.compile(r"\s*\bException raised from .*? \(most recent call fir
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an exception says that there is no more memory: torch has words for it where Python has MemoryError."""
+    """True if an exception says that there is no more memory: torch has words for it where Python has MemoryError."""
     return isinstance(error, MemoryError) or "can't allocate memory" in message_of(error)
 
 
@@ -60,7 +60,7 @@ def raised_at(error: BaseException) -> Optional[TracebackType]:
 
 
 def is_raise(file: str, line: int) -> bool:
-    """Whether a line of a file is a `raise`: what is raised there is raised on purpose."""
+    """True if a line of a file is a `raise`: what is raised there is raised on purpose."""
     return linecache.getline(file, line).lstrip().startswith("raise")
 
 

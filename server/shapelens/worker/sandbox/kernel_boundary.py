@@ -51,7 +51,7 @@ def version() -> int:
 
 
 def was_confined() -> bool:
-    """Whether this process is held to a folder, or was forked from one that is."""
+    """True if this process is held to a folder, or was forked from one that is."""
     return _BoundaryState.held is not None
 
 

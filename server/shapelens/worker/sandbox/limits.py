@@ -1,4 +1,4 @@
-"""How much time and memory user code may take, and the exceptions that end what has taken too much. The limits are the kernel's."""
+"""Limits the time and memory that user code may take; exceptions end what has taken too much. The limits are the kernel's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeadlineReached(BaseException):
 
 
 class Interrupted(BaseException):
-    """What goes on is not needed any more, nor what came of it."""
+    """Says that what goes on is not needed any more, nor what came of it."""
 
 
 class Deadline:
@@ -167,7 +167,7 @@ class Limit:
             raise TooLong()
 
     def _is_over(self, frame: Any) -> bool:
-        """Whether `within` is left already: the limit was heard of, and its end is under way."""
+        """True if `within` is left already: the limit was heard of, and its end is under way."""
         while frame is not None and frame is not self._outermost:
             if frame.f_code is _WITHIN:
                 return True
@@ -175,7 +175,7 @@ class Limit:
         return frame is None
 
     def _imports(self, frame: Any) -> bool:
-        """Whether an import is under way that began within the limit."""
+        """True if an import is under way that began within the limit."""
         while frame is not None and frame is not self._outermost:
             if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
                 return True

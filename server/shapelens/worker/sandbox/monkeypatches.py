@@ -91,7 +91,7 @@ class _Owner(NamedTuple):
 
 
 class Snapshot:
-    """What modules and their classes held when they were added."""
+    """Holds what modules and their classes held when they were added."""
 
     def __init__(self) -> None:
         self.modules: Dict[str, Any] = {}
@@ -119,7 +119,7 @@ class Snapshot:
             self._functions.setdefault(module, []).extend(with_code)
 
     def changes(self, look: Callable[[], None] = lambda: None) -> Iterator[AttributeChange]:
-        """What is no longer as it was. `look` is called every now and then, and may raise."""
+        """Yields what is no longer as it was. `look` is called every now and then, and may raise."""
         for name, module in self.modules.items():
             if sys.modules.get(name) is not module:
                 yield AttributeChange("sys.modules", name, module, sys.modules.get(name, ABSENT))
@@ -150,7 +150,7 @@ class Snapshot:
             yield from _other_code(self._functions.get(module, ()))
 
     def accept(self) -> None:
-        """What has changed is as it should be from now on, and modules that were loaded since are added."""
+        """Accepts what has changed: it is as it should be from now on. Modules that were loaded since are added."""
         for owner in [owner for owner in self._owners.values() if not owner.is_unchanged()]:
             self._add(owner.module, owner.holder, owner.names)
         self.add(list(sys.modules))
@@ -198,7 +198,7 @@ def defining_module(value: Any) -> str:
 
 
 class FileText(NamedTuple):
-    """What the text of a file says of attributes that it assigns."""
+    """Holds what the text of a file says of attributes that it assigns."""
 
     text: str
     stored: FrozenSet[str]  # names of attributes that are assigned
@@ -221,7 +221,7 @@ def _read(text: str) -> FileText:
 
 
 class ProjectText:
-    """What the texts of the user's files say of attributes that they assign."""
+    """Holds what the texts of the user's files say of attributes that they assign."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._files = [_read(text) for text in texts]
@@ -230,18 +230,18 @@ class ProjectText:
         self.replaces_modules = any(each.replaces_modules for each in self._files)
 
     def assigns(self, name: str) -> bool:
-        """Whether an attribute of this name may be assigned: `F.relu = f`, `setattr(F, "relu", f)`, `mock.patch("torch.relu")`."""
+        """True if an attribute of this name may be assigned: `F.relu = f`, `setattr(F, "relu", f)`, `mock.patch("torch.relu")`."""
         last = name.rpartition(".")[2]
         return last in self.stored or any(last in each.quoted for each in self._files)
 
     def names(self, module: str) -> bool:
-        """Whether a module or package is spoken of by this name, as a word or a part of one (`__builtins__`)."""
+        """True if a module or package is spoken of by this name, as a word or a part of one (`__builtins__`)."""
         word = re.compile(r"(?<![^\W_])%s(?![^\W_])" % re.escape(module))
         return any(module in each.text and word.search(each.text) is not None for each in self._files)
 
 
 class Monkeypatches(NamedTuple):
-    """What was changed by the user's files, and by packages that they import."""
+    """Holds what was changed by the user's files, and by packages that they import."""
 
     by_project: FrozenSet[str] = frozenset()
     by_packages: FrozenSet[str] = frozenset()  # the outermost packages whose code took the place of other code
@@ -278,14 +278,14 @@ def found_in(
 
 
 def _is_made_late(change: AttributeChange) -> bool:
-    """Whether a module has made something of its own that it had left a place for, as `tempfile._name_sequence`, which is None at first."""
+    """True if a module has made something of its own that it had left a place for, as `tempfile._name_sequence`, which is None at first."""
     cls = type(change.now)
     is_code = issubclass(cls, type) or cls in CODE
     return change.before is None and not is_code and type.__getattribute__(cls, "__module__") == change.owner
 
 
 def _matters(change: AttributeChange, owner: str, built_in: Set[str]) -> bool:
-    """Whether others may see what a package has changed: many add names to the standard library for themselves."""
+    """True if others may see what a package has changed: many add names to the standard library for themselves."""
     is_new = change.before is ABSENT and owner not in ("torch", "builtins")
     return not is_new and owner in built_in - SELDOM and (id(change.holder), change.name) not in REPLACED
 
@@ -294,7 +294,7 @@ def _matters(change: AttributeChange, owner: str, built_in: Set[str]) -> bool:
 
 
 def settings() -> Dict[str, Any]:
-    """What code can set for the whole process, as far as shapes and dtypes depend on it."""
+    """Returns what code can set for the whole process, as far as shapes and dtypes depend on it."""
     hooks = [value for name, value in vars(torch_module).items() if name.startswith("_global_") and hasattr(value, "keys")]
     return {
         "default dtype": torch.get_default_dtype(),
@@ -309,7 +309,9 @@ def settings() -> Dict[str, Any]:
 
 
 def changed_settings(before: Mapping[str, Any], environment: Mapping[str, str], text: Callable[[], ProjectText]) -> FrozenSet[str]:
-    """What of it is no longer as it was; of the environment only the variables that the user's files name: packages set some as well."""
+    """Returns what of it is no longer as it was; of the environment only the variables that the user's files name: packages set some as
+    well.
+    """
     changed = {name for name, value in settings().items() if value != before[name]}
     now = dict(os.environ)
     variables = {name for name in now.keys() | environment.keys() if now.get(name) != environment.get(name)}
@@ -333,7 +335,9 @@ class ProcessState:
     def monkeypatches(
         self, project: Mapping[str, str], texts: Callable[[], Iterable[str]], nearest: Optional[Iterable[AttributeChange]] = None
     ) -> Monkeypatches:
-        """What is no longer as it was. project: the files of the user's modules, by their names. nearest: the only changes to look at."""
+        """Returns what is no longer as it was. project: the files of the user's modules, by their names. nearest: the only changes to look
+        at.
+        """
         files = set(project.values())
         text = functools.lru_cache(maxsize=None)(lambda: ProjectText(texts()))
 
@@ -376,12 +380,12 @@ def take_snapshot() -> None:
 
 
 def replaced_in_runs(replacements: Iterable[Tuple[Any, str, Any]]) -> None:
-    """What no run sees, as each has ours in its place: (owner, name, what is put there). Lightning patches `torch.compile` at import."""
+    """Notes what no run sees, as each has ours in its place: (owner, name, ours). Lightning patches `torch.compile` at import."""
     REPLACED.update(((id(owner), name), value) for owner, name, value in replacements)
 
 
 def package_has_patched_others() -> bool:
-    """Whether a package that was imported just now, ahead of all projects, has patched others."""
+    """True if a package that was imported just now, ahead of all projects, has patched others."""
     has_patched = bool(found_in(SNAPSHOT.changes(), lambda module: False, lambda: ProjectText(()), BUILT_IN).by_packages)
     SNAPSHOT.accept()
     return has_patched

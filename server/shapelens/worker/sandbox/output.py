@@ -20,7 +20,7 @@ def flush() -> None:
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """What is printed goes nowhere, also that of C code."""
+    """Silences what is printed, also that of C code."""
     flush()
     held = [(number, os.dup(number)) for number in (1, 2)]
     nothing = os.open(os.devnull, os.O_WRONLY)

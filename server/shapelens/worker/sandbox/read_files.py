@@ -1,4 +1,4 @@
-"""What a run read besides its texts: the modules that it imported and the files that it opened, where they are no library's."""
+"""Notes what a run read besides its texts: the modules that it imported and the files that it opened, where they are no library's."""
 
 from __future__ import annotations
 

@@ -77,12 +77,12 @@ class _Program(ctypes.Structure):
 
 
 def is_known(machine: str = "") -> bool:
-    """Whether the numbers of this machine's system calls are known."""
+    """True if the numbers of this machine's system calls are known."""
     return sys.platform.startswith("linux") and sys.byteorder == "little" and (machine or os.uname().machine) in _MACHINES
 
 
 def are_filtered() -> bool:
-    """Whether this kernel takes a filter (`refuse`)."""
+    """True if this kernel takes a filter (`refuse`)."""
     return is_known() and int(ctypes.CDLL(None, use_errno=True).prctl(_PR_GET_SECCOMP, 0, 0, 0, 0)) >= 0
 
 

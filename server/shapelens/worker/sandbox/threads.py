@@ -20,11 +20,11 @@ class OtherThreads:
         self._wall, self._others = time.monotonic(), _time_of_others()
 
     def are_left(self) -> bool:
-        """Whether there are more of them than there were."""
+        """True if there are more of them than there were."""
         return _thread._count() > self._before
 
     def spin(self) -> bool:
-        """Whether they have been computing since this was last asked, rather than waiting."""
+        """True if they have been computing since this was last asked, rather than waiting."""
         wall, others = self._wall, self._others
         self._since()
         return self.are_left() and self._others - others > SPINNING * (self._wall - wall)
