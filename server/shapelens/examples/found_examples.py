@@ -38,11 +38,11 @@ class _RememberedExample:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the example, or something that it showed, may be wrong."""
+        """True if the example, or something that it showed, may be wrong."""
         return self.run.doubtful or bool(self.guessed)
 
     def is_run_again_by(self, run: ExampleRun) -> bool:
-        """Whether a run is of this example as it was known, so that no other was tried."""
+        """True if a run is of this example as it was known, so that no other was tried."""
         return self.run.expression == run.expression and run.tried <= 1 and not run.others
 
 
@@ -291,12 +291,12 @@ class FoundExamples:
 
 
 def _is_found(run: ExampleRun) -> bool:
-    """Whether an example was found for a class of the file, rather than given."""
+    """True if an example was found for a class of the file, rather than given."""
     return bool(run.evidence) and not run.file
 
 
 def _is_guessed(mismatch: Mismatch, again: Container[tuple[int, object]]) -> bool:
-    """Whether a mismatch rests on a guess. again: those that were known to, each by its example and its words."""
+    """True if a mismatch rests on a guess. again: those that were known to, each by its example and its words."""
     return mismatch.guessed or (mismatch.example, _words(mismatch)) in again
 
 

@@ -85,7 +85,7 @@ def described(text: str, parameters: Sequence[str], first: Optional[str]) -> Lis
 
 
 def _goes_on(result: Entry, line: str, number: int, *, is_outside: bool) -> bool:
-    """Whether what is said of a result goes on behind a line, which is added to it if it is a part. is_outside: of its indentation."""
+    """True if what is said of a result goes on behind a line, which is added to it if it is a part. is_outside: of its indentation."""
     if _UNDERLINE.match(line) and not result.text.strip():
         return True
     if not line.strip() or (result.text.strip() and is_outside):

@@ -332,7 +332,7 @@ def _is_inside(place: int, found: List[StatedShape]) -> bool:
 
 
 def _is_plain_shape(dims: Dims) -> bool:
-    """Whether dims without brackets around them are a shape: a batch is among them, and each is called as a dim is."""
+    """True if dims without brackets around them are a shape: a batch is among them, and each is called as a dim is."""
     has_batch = any(is_batch(dim) for dim in (dims if len(dims) > 2 else dims[:1]))
     return len(dims) > 1 and has_batch and all(isinstance(dim, int) or dim is None or is_dim_word(dim) for dim in dims)
 

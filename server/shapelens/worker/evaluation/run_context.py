@@ -121,11 +121,8 @@ class RunContext:
             raise error  # Whoever imports this file is prepared for that.
         if isinstance(error, TooLong):
             self.trace.notes.append(Note("unavailable", "this takes too long while the file is loaded: what it gives is unknown", span))
-        elif isinstance(error, ImportError) and isinstance(node, (ast.Import, ast.ImportFrom)) and is_sure(error):
-            message, kind = _FILE.sub("", one_line(error)), type(error).__name__
-            self.trace.mismatches.append(Mismatch("definition", message, kind, span, [span], -1, meant=meant_name(error), sure=True))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            self.trace.notes.append(Note("missing-import", "%s: %s" % (type(error).__name__, one_line(error)), span))
+            self._import_failed(span, error)
         elif stand_ins.cause_of(error) is not None:
             code, message = world_cause(error) or ("", "")
             said = any(note.code in OF_THE_WORLD and note.span is not None and note.span.file == file for note in self.trace.notes)
@@ -141,6 +138,14 @@ class RunContext:
             message = error.msg if isinstance(error, SyntaxError) and trail[-1] != span else one_line(error)
             kind = {ProcessEnded: "SystemExit", LeftOutError: ""}.get(type(error), type(error).__name__)
             self.trace.mismatches.append(Mismatch("definition", message or kind, kind, trail[-1], trail, -1))
+
+    def _import_failed(self, span: FileSpan, error: BaseException) -> None:
+        message, kind = one_line(error), type(error).__name__
+        if isinstance(error, ImportError) and is_sure(error):
+            said = _FILE.sub("", message)
+            self.trace.mismatches.append(Mismatch("definition", said, kind, span, [span], -1, meant=meant_name(error), sure=True))
+        else:
+            self.trace.notes.append(Note("missing-import", "%s: %s" % (kind, message), span))
 
 
 _FILE = re.compile(r" \(\S+\)\Z")  # of a module, at the end of what Python says of a name that it lacks
