@@ -371,7 +371,7 @@ def _strings(setting: Setting, value: Any) -> list[str] | None:
 
 
 def _switches(setting: Setting, value: Any) -> dict[str, bool] | None:
-    """What is on and what is off, of the choices."""
+    """Returns which of the choices are on and which are off."""
     right = isinstance(value, Mapping) and all(name in setting.choices and isinstance(on, bool) for name, on in value.items())
     return dict(value) if right else None
 
