@@ -182,7 +182,6 @@ class Mismatch:
     example: int
     layer: Optional[int] = None  # index into Trace.layers
     argument: str = ""  # of the layer's constructor: "in_features"
-    meant: str = ""  # the name that is most like the one that was asked for and is not there
     got: Optional[int] = None  # the size that arrived
     need: Optional[int] = None  # the size that `argument` says
     dim: Optional[int] = None  # of the input, counted from the front
@@ -194,10 +193,11 @@ class Mismatch:
     state: Optional[StateSeen] = None  # where a state does not fit a module
     of_parameter: bool = field(default=False, compare=False)  # one of the tensors that clash is a parameter, or a view of one
     pinned: Optional[int] = None  # of a layer that took what arrived too, or a normalisation that it went through: what that one says
-    sure: bool = field(default=False, compare=False)  # an exception that no input and no setting avoids
     guessed: bool = False  # what was guessed of its example may be what is wrong, where the example shows other mismatches that are certain
     inside: List[int] = field(default_factory=list, compare=False)  # of Trace.layers: the user's modules that were running, innermost first
     suspects: List[Suspect] = field(default_factory=list, compare=False)  # what led to the failed operation's arguments, nearest first
+    meant: str = ""  # the name that is most like the one that was asked for and is not there
+    sure: bool = field(default=False, compare=False)  # an exception that no input and no setting avoids
 
 
 @dataclass
