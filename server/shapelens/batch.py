@@ -81,6 +81,15 @@ class _Importer:
     found: list[protocol.ExampleRun]
 
 
+@dataclass(frozen=True)
+class _FollowedProgram:
+    """A file that imports another, as a program. known: the examples of its classes."""
+
+    path: str
+    module: Module
+    known: list[protocol.ExampleRun]
+
+
 @dataclass
 class Analysed:
     """Everything that is known about one text. `trace` has no observations where there was no example to run."""
@@ -147,6 +156,7 @@ class Batch:
         self.worker = Worker(self.interpreter, root=str(root), fork=fork, on_output=self.output.append)
         self._importing_files = importing_files or ImportingFiles(unchanging=True)
         self._read: set[str] = set()
+        self._programs_that_fail: list[_FollowedProgram] = []  # that came to a mistake in the file that they were followed for
         self._complete = True
         self._hurried = False
         self._seconds = PATIENT_SECONDS
@@ -186,7 +196,7 @@ class Batch:
 
         A class that no example belongs to is run with one that is found for it. `importers`: before that, it is seen from the examples of
         files that import the text's.
-        `programs`: those that import the text's file are followed in the end for what they show of it; they say nothing of what is wrong.
+        `programs`: those that import the text's file are followed in the end for what they show of it.
         `fixes`: findings come with those fixes that were tried and work. `brief`: nothing but findings is wanted.
         `before`: the file as it was before an edit, whose examples stay, as in an editor.
         `patient`: False where somebody waits: the search and the program may take no longer than in an editor.
@@ -194,8 +204,9 @@ class Batch:
         `memory`: training steps that do not fit the memory of the device are findings, where the settings say that.
         """
         self._read, self._complete, self._hurried = set(), True, False
+        self._programs_that_fail = []
         self._seconds = PATIENT_SECONDS if patient else PROGRAM_SECONDS
-        fixes, programs = fixes and not brief, programs and importers and not brief and not examples and only is None
+        fixes, programs = fixes and not brief, programs and importers and not examples and only is None
         analysed = await self._analyse(
             path, text, examples or [], only, before, importers=importers, programs=programs, fixes=fixes, brief=brief
         )
@@ -326,12 +337,20 @@ class Batch:
                 search = protocol.Search([], self._importers(path, settings, importer), list(classes), PATIENT_SECONDS)
                 trace, _ = await self._run(path, importer, [], settings, texts, search=search)
                 known = trace.examples
-            seen, _ = await self._run(path, importer, [], settings, texts, program=PATIENT_SECONDS, known=known, followed_for=file)
-            view = seen_by_program(seen, file)
+            program = _FollowedProgram(path, importer, known)
+            view = await self._seen_by_program(program, file, texts, settings)
+            if view.mismatches:
+                self._programs_that_fail.append(program)
             if more := examples_of_program(shown[0], view):
                 shown[0] = await self._with_examples_of_program(analysed, shown[0], more, lacking)
             shown = with_importing_program(shown, view)
         return shown
+
+    async def _seen_by_program(self, program: _FollowedProgram, file: str, texts: Mapping[str, str], settings: Settings) -> protocol.Trace:
+        module = parse(texts[program.path]) if program.path in texts else program.module
+        known = program.known
+        seen, _ = await self._run(program.path, module, [], settings, texts, program=PATIENT_SECONDS, known=known, followed_for=file)
+        return seen_by_program(seen, file)
 
     async def _found(
         self, analysed: Analysed, own: protocol.Trace, models: list[_Importer] | None, *, program: float, fixes: bool
@@ -345,7 +364,7 @@ class Batch:
         if not fixes or any(finding.code != "syntax" for finding in analysed.findings):
             return found
         # What other files' examples show cannot be run by their number.
-        count = 0 if models is not None or program else len(own.examples)
+        count = 0 if models is not None or program or self._programs_that_fail else len(own.examples)
         attempts = self._attempts(analysed, own, models, program=program)
         clock = self._seconds_worked if self._seconds == PATIENT_SECONDS else time.monotonic
         return await search.with_fixes(search.FileToMend(file, module, settings, count, found, parsed_file), attempts, LIMITS, clock)
@@ -435,6 +454,8 @@ class Batch:
                 if finished.outcome != "ok":
                     return None
                 shown = with_program(shown, followed)
+            for each in self._programs_that_fail:
+                shown = with_importing_program(shown, await self._seen_by_program(each, file, {file: module.text, **texts}, settings))
             return merged(file, shown)
 
         return attempt

@@ -209,7 +209,7 @@ class Checker:
         if self._cache is not None:
             self._cache.learn(batch.interpreter, await batch.start())
         analysed = await batch.analyse(
-            path, text, importers=named, programs=False, fixes=self._fixes, brief=not self._fixes, deep=self._deep, memory=True
+            path, text, importers=named, programs=named, fixes=self._fixes, brief=not self._fixes, deep=self._deep, memory=True
         )
         checked = checked_file(analysed)
         if self._cache is not None and analysed.complete:

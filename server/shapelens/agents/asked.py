@@ -76,7 +76,7 @@ async def _check(session: AgentSession, given: Mapping[str, Any]) -> Answer:
         path = session.path(given.get("file", UNNAMED))
         session.doing.what = f"checking {path.name}"
         batch = await session.batch_for(path)
-        analysed = await batch.analyse(path, text, programs=False, fixes=given.get("fixes", True))
+        analysed = await batch.analyse(path, text, fixes=given.get("fixes", True))
         found.append((path, checked_file(analysed)))
         notices = session.notices(path)
     else:

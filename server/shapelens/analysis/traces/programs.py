@@ -270,7 +270,7 @@ def _not_shown_by_examples(program: Trace, shown: Sequence[Trace], *, only_wrong
     """
     program = _without_reached(program, shown)
     known = {seen.span for trace in shown for seen in trace.observations if any(value.kind != "unknown" for value in seen.values)}
-    said = {seen.span for trace in shown for seen in trace.mismatches}
+    said = {seen.span for trace in shown for seen in trace.mismatches if not rests_on_guess(trace, seen)}
     mismatches = [seen for seen in program.mismatches if _is_of_code(program, seen) and seen.span not in said]
     if only_wrong and not mismatches and not program.remarks:
         return replace(program, examples=[], observations=[], layers=[], mismatches=[], notes=[])

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from shapelens.analysis.evidence import rests_on_guess
 from shapelens.protocol import ExampleRun, Mismatch, Observation, Trace
 from shapelens.source.module import Module
 from shapelens.source.statements import Placed
 from shapelens.trace_numbering import without_examples
+from shapelens.traces import PROGRAM
 
 _FUNCTION = re.compile(r"(?:@.*\n)*(?:async[ \t]+)?def[ \t]+(\w+)")
 # What a function has in it that computes with tensors.
@@ -38,9 +40,10 @@ def seen_from(trace: Trace, file: str) -> Trace:
 
 
 def seen_by_program(trace: Trace, file: str) -> Trace:
-    """Returns the values that a program of another file saw in this one.
+    """Returns the values that a program of another file saw in this one, and the mistakes that stand in this one.
 
-    The program's own file reports its mistakes. Their lines show nothing here.
+    A mistake counts only where the program shows it for sure: nothing that stands in for the world may be behind it. The lines of the
+    others show nothing here.
     """
     if not reaches(trace, file):  # It means another file of that name.
         return Trace(file)
@@ -49,7 +52,16 @@ def seen_by_program(trace: Trace, file: str) -> Trace:
         seen for seen in trace.observations if seen.span.file == file and (file, seen.span.line) not in wrong and _says_something(seen)
     ]
     examples = [replace(example, file=trace.file) for example in trace.examples]
-    return replace(trace, file=file, examples=examples, observations=observations, mismatches=[], remarks=[], notes=[], held=[])
+    mismatches = [
+        seen for seen in trace.mismatches if seen.span is not None and seen.span.file == file and _is_sure_of_program(trace, seen)
+    ]
+    return replace(trace, file=file, examples=examples, observations=observations, mismatches=mismatches, remarks=[], notes=[], held=[])
+
+
+def _is_sure_of_program(trace: Trace, seen: Mismatch) -> bool:
+    """True if the program itself comes to a mismatch, rather than an example of something that it does not call."""
+    run = trace.examples[seen.example] if 0 <= seen.example < len(trace.examples) else None
+    return run is not None and run.evidence == PROGRAM and not rests_on_guess(trace, seen)
 
 
 def unshown(module: Module, trace: Trace | None, seen_elsewhere: Collection[str] = ()) -> set[str]:

@@ -305,7 +305,7 @@ class Document:
         run = own or self._last_run
         program = self.importer_traces.program_run
         runs = [*([run] if analysis.own is not None and run is not None else []), *self.importer_traces.runs()]
-        return [*runs, *([program] if program is not None else [])]
+        return [*runs, *([program] if program is not None else []), *self.importer_traces.runs_with_mistakes()]
 
     def mark_outdated(self) -> None:
         """Marks what was seen as outdated, be the text the same."""

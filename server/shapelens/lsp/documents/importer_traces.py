@@ -110,6 +110,8 @@ class ImporterTraces:
         if known is None or known.state != state:
             return False
         changed = changed_functions(known.module, module)
+        if changed and known.trace.mismatches:  # The edit may be what mends them.
+            return False
         return changed is not None and not any(name.partition(".")[0] in names for name in changed)
 
     def keep_importers(self, files: Container[str]) -> None:
@@ -175,6 +177,10 @@ class ImporterTraces:
     def runs(self) -> list[RepeatableRun]:
         """The runs of other files that these traces are of."""
         return [each.run for each in self._by_file.values()]
+
+    def runs_with_mistakes(self) -> list[RepeatableRun]:
+        """The runs of other files as programs that came to a mistake in the document."""
+        return [each.run for each in self._programs.values() if each.trace.mismatches]
 
     @property
     def is_known_otherwise(self) -> bool:

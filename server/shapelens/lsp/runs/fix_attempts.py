@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from shapelens import protocol
 from shapelens.analysis.findings.findings import Finding
-from shapelens.analysis.traces.programs import with_program
-from shapelens.analysis.traces.views import seen_from, with_evidence
+from shapelens.analysis.traces.programs import with_importing_program, with_program
+from shapelens.analysis.traces.views import seen_by_program, seen_from, with_evidence
 from shapelens.lsp.documents.analysis import Analysis
 from shapelens.lsp.documents.repeatable_run import RepeatableRun
 from shapelens.lsp.runs.cached_runs import CachedRuns
@@ -59,7 +59,8 @@ class FixAttempts:
                 if trace is None:
                     return None
                 if ran.run.program:
-                    views = with_program(views, trace)
+                    is_own = ran.run.file == file
+                    views = with_program(views, trace) if is_own else with_importing_program(views, seen_by_program(trace, file))
                 else:
                     views.append(trace if trace.file == file else seen_from(trace, file))
             return merged(file, views) if len(views) > 1 else views[0]

@@ -3,7 +3,7 @@
 A document without examples is run by open files that import it, or by a few closed ones, before its examples are searched for. A class
 that such a file uses has an example of its own only for the branches that the file does not take. A class that its own search shows by a
 guess at most (`parts_to_see`) is seen in a model of a file that imports it. In the end programs that import the document are followed for
-what is still guessed; they show values only, as what is wrong is told where the program stands.
+what is still guessed: the values that they see, and the mistakes that they come to in the document.
 
 Where a search or a program is short of time, the document runs once more with more of it when all else is shown.
 """

@@ -22,7 +22,7 @@ from ...trace import module_tree
 from ..code.container_contents import Container, container_of
 from ..code.sources import function_node
 from ..evidence import NOTHING_SAID, BuildPlan, InputSaid, InputShape
-from ..text.plain_numbers import plain_number
+from ..text.plain_numbers import plain_number, plain_texts
 from ..trials.demands import demands
 from ..trials.doubtful_examples import lacks_own_attribute
 from ..trials.trial import Trial, TrialRunner, parameters_of
@@ -95,6 +95,7 @@ class InputSearch:
         self.inputs_said = NOTHING_SAID
         self._containers: Dict[str, Container] = {}
         self._numbers: Dict[str, str] = {}  # the parameters that are plain numbers, each with one
+        self._texts: Dict[str, List[str]] = {}  # those that the code compares with texts, each with these
         self._is_graph = False  # its rows are nodes rather than a batch
 
     def search(self, plan: BuildPlan, model: Any) -> Iterator[ChoiceNode]:
@@ -124,7 +125,7 @@ class InputSearch:
             self._is_module and takes_one_at_a_time(model),
         )
         self._steps = steps_apart_from_sizes(model)
-        self._numbers = self._plain_numbers()
+        self._numbers, self._texts = self._plain_numbers(), self._plain_texts()
         of_parts = described_by_parts(model, [each.name for each in self._parameters if each.name not in self.shapes])
         self.shapes = {**self.shapes, **with_one_batch(of_parts)}
         self._containers = self._containers_of(model)
@@ -289,6 +290,8 @@ class InputSearch:
         name = parameter.name
         is_text = parameter.annotation in (str, "str")  # Of several the code may know which.
         plain = (is_text and self._given(parameter)) or forms.scalars(parameter) or self._given(parameter)
+        if not plain and name in self._texts and name not in self.shapes:
+            return [Form(repr(text)) for text in self._texts[name]]
         if not plain and words_of(name) == "device":
             return [Form('"cpu"')]
         if not plain and name in self._numbers and name not in self.shapes:
@@ -314,6 +317,12 @@ class InputSearch:
         function = function_node(self._model.forward) if self._is_module else None
         numbers = {each.name: plain_number(function, each.name) for each in self._parameters[1:]} if function is not None else {}
         return {name: number for name, number in numbers.items() if number is not None}
+
+    def _plain_texts(self) -> Dict[str, List[str]]:
+        """The parameters of `forward` behind the first one that the code compares with texts, each with these texts."""
+        function = function_node(self._model.forward) if self._is_module else None
+        texts = {each.name: plain_texts(function, each.name) for each in self._parameters[1:]} if function is not None else {}
+        return {name: found for name, found in texts.items() if found}
 
     def _has_other_indices(self, name: str) -> bool:
         """Whether the name of another required parameter speaks for indices."""

@@ -1,10 +1,11 @@
-"""Parameters that a function takes for plain numbers: `assert 0 < truncation <= 1`, `math.sqrt(scale)`, `range(steps)`."""
+"""Parameters that a function takes for plain numbers: `assert 0 < truncation <= 1`, `math.sqrt(scale)`, `range(steps)`. And for texts:
+`if phase == "transition":`."""
 
 from __future__ import annotations
 
 import ast
 import operator
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ....stated.syntax_trees import dotted
 
@@ -32,6 +33,22 @@ def plain_number(function: ast.AST, name: str) -> Optional[str]:
         return None
     tried = [number for number in _TRIED if type(number) is int or not is_whole]
     return str(next((number for number in tried if all(_holds(each, number) for each in asserted)), tried[0]))
+
+
+def plain_texts(function: ast.AST, name: str) -> List[str]:
+    """The texts that a function compares a parameter with, each once, as it comes to them; [] where it compares it with none."""
+    found: List[Tuple[int, str]] = []
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+            continue
+        left, right = node.left, node.comparators[0]
+        other = right if isinstance(left, ast.Name) and left.id == name else left
+        if other is left and not (isinstance(node.ops[0], (ast.Eq, ast.NotEq)) and isinstance(right, ast.Name) and right.id == name):
+            continue
+        is_one = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        items = [other] if is_one else other.elts if isinstance(other, (ast.Tuple, ast.List, ast.Set)) else []
+        found += [(node.lineno, each.value) for each in items if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return list(dict.fromkeys(text for _, text in sorted(found, key=lambda each: each[0])))
 
 
 def _compares(test: ast.expr) -> Iterator[ast.Compare]:

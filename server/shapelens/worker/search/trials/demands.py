@@ -144,6 +144,7 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
     (r"too many values to unpack \(expected (\d+)", _rank),
     (r"must be (\d+)-?D", _rank),
     (r"only supports? (\d+)D", _rank),
+    (r"number of sizes provided \((\d+)\) must be greater or equal to the number of dimensions in the tensor \((\d+)\)", _rank_and_got),
     (r"number of subscripts in the equation \((\d+)\)", _rank),
     (r"expected .{0,40}(\d)-dimensional", _rank),
     (r"expected to be in range of \[-(\d+), \d+\], but got (-?\d+)", _more_dims),
