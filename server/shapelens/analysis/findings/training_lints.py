@@ -10,7 +10,7 @@ from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
 from shapelens.analysis.repairs.registration import wrapped_list
-from shapelens.protocol import Remark
+from shapelens.protocol import FileSpan, LayerSeen, Remark
 
 
 def _optimizer_parameters(places: Places, remark: Remark, place: Place) -> Lint | None:
@@ -64,8 +64,22 @@ def _no_zero_grad(places: Places, remark: Remark, place: Place) -> Lint | None:
 
 
 def _unregistered_layers(places: Places, remark: Remark, place: Place) -> Lint | None:
+    if remark.span is not None and any(_lies_in(layer, remark.span) for layer in _on_other_devices(places)):
+        return None  # That these layers stay where they are says so.
     message = f"{remark.given} is no ModuleList: the module does not know these layers, so that its parameters() and to() leave them out"
     return Lint("unregistered-layers", "warning", message, place.span, fix=wrapped_list(place, remark.given))
+
+
+def _on_other_devices(places: Places) -> list[LayerSeen]:
+    """The layers that meet tensors of another device."""
+    found = [places.layer_of(each) for each in places.trace.mismatches if each.code == "device"]
+    return [layer for layer in found if layer is not None]
+
+
+def _lies_in(layer: LayerSeen, span: FileSpan) -> bool:
+    """True if a layer is constructed in the lines of a span."""
+    made = layer.span
+    return made is not None and made.file == span.file and span.line <= made.line and made.end_line <= span.end_line
 
 
 TRAINING: Mapping[str, Callable[[Places, Remark, Place], Lint | None]] = {
