@@ -34,7 +34,9 @@ from .uninitialised_modules import is_assigned_too_early
 
 _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
 # What sets attributes, or answers for them, by names that are computed.
-_BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec")
+_BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec", "locals")
+# A call that gives an object to a function, which may set anything of it: `set_attributes(self, options)`.
+GIVEN_AWAY = re.compile(r"(?<!def )\b(?!(?:super|isinstance|type|len|hasattr|getattr|id|repr|print|__init__)\()\w+\(\s*self\s*[,)]")
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
 # What gives a notebook names that no cell binds.
 _OF_IPYTHON = ("get_ipython", "display", "In", "Out")  # names that it gives the text that it runs, beside those of the last outputs
@@ -298,7 +300,8 @@ def _is_set_nowhere(cls: type, name: str) -> bool:
     registered = r"\b(?:%s|setattr)\s*\([^()]*[\"']%s[\"']" % ("|".join(_LISTED_BY_NAME), re.escape(name))
     sets = re.compile("%s|%s" % (assigned, registered))
     for code in _codes_of(cls):
-        if sets.search("".join(linecache.getlines(code.co_filename))):
+        text = "".join(linecache.getlines(code.co_filename))
+        if sets.search(text) or GIVEN_AWAY.search(text):
             return False
         constants = {each for each in code.co_consts if isinstance(each, str)}
         if name in constants or not set(_BY_NAME).isdisjoint(code.co_names):
