@@ -3,7 +3,10 @@ what stands in for the world. So is what fails in an example of a class and woul
 
 from __future__ import annotations
 
+import linecache
 from typing import Callable, List, Mapping, Optional, Sequence
+
+import torch
 
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ..calls.exception_handlers import was_awaited
@@ -13,6 +16,7 @@ from ..calls.module_calls import Mistake, mistake_of
 from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from ..evaluation.example_runner import ExampleRunner
+from ..sandbox.exceptions import raised_at
 from .plain_values import dict_without, is_of_plain_values
 from .program import Program
 from .results import nothing_returned, unpacked_otherwise
@@ -89,6 +93,22 @@ def _code_of(error: BaseException) -> str:
         return "layer-arguments"
     if isinstance(error, ImportError):
         return ""  # It is told where the definitions are loaded.
+    if _is_half_typed(error) or _is_told_of_its_layer(error):
+        return ""
     if is_of_plain_values(error):
         return "exception"
     return code_of_sure(error) if is_sure(error) else ""
+
+
+def _is_half_typed(error: BaseException) -> bool:
+    """True if a missing name is all that stands in its line: somebody is about to write on."""
+    place = raised_at(error) if isinstance(error, NameError) else None
+    return place is not None and linecache.getline(place.tb_frame.f_code.co_filename, place.tb_lineno).strip() == getattr(
+        error, "name", None
+    )
+
+
+def _is_told_of_its_layer(error: BaseException) -> bool:
+    """True if a loss, `loss = nn.CrossEntropyLoss(out, y)`, is asked for what a tensor has: it is told where it is made."""
+    owner = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    return isinstance(owner, torch.nn.modules.loss._Loss) and hasattr(torch.Tensor, str(getattr(error, "name", "")))
