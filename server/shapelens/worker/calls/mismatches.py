@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import difflib
 import re
 import sys
@@ -172,7 +171,7 @@ def meant_name(error: BaseException) -> str:
     if isinstance(error, AttributeError):
         return alike(name, dir(getattr(error, "obj", None)))
     if isinstance(error, NameError) and place is not None:
-        return alike(name, {*place.tb_frame.f_locals, *place.tb_frame.f_globals, *dir(builtins)})
+        return alike(name, {*place.tb_frame.f_locals, *place.tb_frame.f_globals})
     said = NOT_IMPORTED.search(message_of(error)) if isinstance(error, ImportError) else None
     name, owner = said.groups() if said is not None else name.rpartition(".")[::-2]
     module = sys.modules.get(owner)

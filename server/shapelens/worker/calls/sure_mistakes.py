@@ -239,7 +239,7 @@ def _is_given_by_notebook(file: str, name: str) -> bool:
         text = read_regular(file)
     except OSError:
         return False
-    of_magic = rb"%%?\w[^\n\"]*\b%s\b" % re.escape(name).encode()
+    of_magic = rb"%\w[^\n\"\\]*\b" + re.escape(name).encode() + rb"\b"
     return name.startswith("_") or any(magic in text for magic in _OTHERS_NAMES) or re.search(of_magic, text) is not None
 
 
