@@ -79,5 +79,6 @@ flow("cells that are added, moved, deleted, broken, or magic", { files: { "cells
   await vscode.page.keyboard.type("x = torch.rand(");
   await vscode.retype("%time w = torch.rand", "5", "7");
   await vscode.lineWith("%time w = torch.rand", "→ [3, 7]");
-  await vscode.squiggles(0);
+  await vscode.squiggles(1); // The editor has closed the parenthesis.
+  await vscode.problems("rand() needs arguments");
 });

@@ -17,6 +17,7 @@ _SURPLUS = re.compile(
     r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) takes (?:from (?P<least>\d+) to )?(?P<most>\d+) positional arguments? but (?P<given>\d+)"
 )
 _UNKNOWN = re.compile(r"^(?:(?P<owner>\w+)\.)?(?P<name>\w+)\(\) got an unexpected keyword argument '(?P<which>\w+)'")
+_REFUSED = re.compile(r"^(?P<name>\w+)\(\) received an invalid combination of arguments - got \((?P<given>.*?)\), but expected ", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^'(?P<owner>\w+)' object has no attribute '(?P<which>\w+)'")
 WITHOUT_SUPER = re.compile(r"\(\) does not call super\(\)\.__init__\(\)$")
 TOO_EARLY = re.compile(r"^cannot assign \w+ before Module\.__init__\(\) call")
@@ -65,6 +66,9 @@ def _of_call(message: str) -> str:
         return f"{_function(found)} needs {' and '.join(f'`{name}`' for name in names)}, which this call does not give"
     if found := _UNKNOWN.match(message):
         return f"{_function(found)} has no parameter `{found['which']}`"
+    if found := _REFUSED.match(message):
+        why = f"cannot be called with ({found['given']})" if found["given"] else "needs arguments, and this call gives none"
+        return f"{found['name']}() {why}"
     if (found := _SURPLUS.match(message)) and found["owner"]:
         # `self` is counted in both, and is none of the call's arguments.
         least, most, given = (int(number) - 1 if number else None for number in found.group("least", "most", "given"))
