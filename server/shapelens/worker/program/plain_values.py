@@ -36,8 +36,8 @@ _OF_OPERANDS = re.compile(
 )
 _PLAIN = (
     "int", "float", "complex", "bool", "str", "bytes", "list", "tuple", "dict", "set", "Tensor", "torch.Size", "torch.dtype", "function",
-    "method", "builtin_function_or_method", "type",
-)  # fmt: skip
+    "method", "builtin_function_or_method",
+)  # fmt: skip  # No "type": Python says that of a stand-in, which is a class.
 _OF_SCALARS = ("len() of a 0-d tensor", "iteration over a 0-d tensor")
 
 
