@@ -145,7 +145,6 @@ def mismatch_of(
     if cause is not None and (code in ("exception", "shape") or of_stand_in):
         code, message = cause  # No mistake of this code: something that it got from a missing module or file is not what it should be.
     found = Mismatch(code, message, type(error).__name__, trail[-1] if trail else None, trail, example)
-    found.meant = meant_name(error)
     layer, given = _layer_in(error)
     if layer is not None:
         found.layer = layer.__dict__.get(LAYER)

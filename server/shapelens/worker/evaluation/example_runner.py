@@ -12,7 +12,7 @@ import torch
 from ...protocol import ExampleRun, LayerSeen, Observation, Run, Trace, Traced, Value
 from ..axes import tracking as axes
 from ..axes.evidence import names_samples
-from ..calls.mismatches import mismatch_of, one_line
+from ..calls.mismatches import meant_name, mismatch_of, one_line
 from ..calls.module_calls import shift
 from ..calls.optimizers import left_in_lists
 from ..remarks.remarks import name_remarks
@@ -213,6 +213,7 @@ class ExampleRunner:
             example.error_kind = "mismatch"
             return
         shift(found, first_layer)
+        found.meant = meant_name(error)
         example.error_kind = "exception" if found.code == "exception" else "mismatch"
         self.trace.mismatches.append(found)
 

@@ -20,7 +20,7 @@ import torch
 
 from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
-from ..calls.mismatches import mismatch_of, one_line
+from ..calls.mismatches import meant_name, mismatch_of, one_line
 from ..calls.misused_layers import made_at
 from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
 from ..calls.uninitialised_modules import assign_after_all, is_assigned_too_early
@@ -150,6 +150,7 @@ class GoingPast:
         is_another = not said or (sure and all(each.message != found.message for each in said) and not is_assigned_too_early(error))
         self._assigned = assign_after_all(error)
         if not in_search and found.code != "definition" and is_another:
+            found.meant = meant_name(error)
             calls.add_mismatch(found)
         return True
 

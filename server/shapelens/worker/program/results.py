@@ -46,28 +46,41 @@ def unpacked_otherwise(error: BaseException, recorder: Recorder) -> str:
 
 
 def nothing_returned(error: BaseException) -> str:
-    """What a statement that failed at None calls, or has called, though it has no `return`, in words; "" where nothing tells so."""
+    """What the expression that failed at None calls, or was given by, though that has no `return`, in words; "" where nothing tells so."""
     place = last_place(error) if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None or was_awaited(error):
         return ""
     frame, line = place
-    for node in _statements_at(tree, line):
-        held = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and held_by(each, frame) is None}
-        made = [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)]
-        values: List[ast.AST] = [each.value for each in made if each.lineno < line and each.targets[0].id in held]  # type: ignore[attr-defined]
-        for call in (each for value in (*values, node) for each in ast.walk(value) if isinstance(each, ast.Call)):
-            called = _function_of(held_by(call.func, frame))
-            if called is not None and _gives_nothing(called):
-                return "%s() is None: %s() has no return" % (dotted(call.func), called.__name__)
+    for node in _asked_at(tree, line, getattr(error, "name", None)):
+        made = _last_value(tree, node.id, line) if isinstance(node, ast.Name) and held_by(node, frame) is None else node
+        called = _function_of(held_by(made.func, frame)) if isinstance(made, ast.Call) else None
+        if isinstance(made, ast.Call) and called is not None and _gives_nothing(called):
+            return "%s() is None: %s() has no return" % (dotted(made.func), called.__name__)
     return ""
 
 
-def _statements_at(tree: ast.Module, line: int) -> Iterator[ast.stmt]:
-    """The simple statements that a line belongs to."""
+def _asked_at(tree: ast.Module, line: int, name: Optional[str]) -> Iterator[ast.expr]:
+    """The expressions of a line that are asked for an attribute of this name, or else for items or as operands."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)) and node.lineno <= line <= end_of(node):
-            yield node
+        if not isinstance(node, (ast.expr, ast.Assign)) or not node.lineno <= line <= (node.end_lineno or node.lineno):
+            continue
+        if name is not None:
+            yield from [node.value] if isinstance(node, ast.Attribute) and node.attr == name else []
+        elif isinstance(node, ast.BinOp):
+            yield from (node.left, node.right)
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Assign) and _names(node.targets[0]) > 0):
+            yield node.value
+
+
+def _last_value(tree: ast.Module, name: str, line: int) -> Optional[ast.expr]:
+    """What a name was given last above a line, as far as the text tells."""
+    given = [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.lineno < line and getattr(node.targets[0], "id", None) == name
+    ]
+    return max(given, key=lambda each: each[0])[1] if given else None
 
 
 def _gives_nothing(function: FunctionType) -> bool:
