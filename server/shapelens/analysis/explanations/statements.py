@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from shapelens.analysis.places import ArgumentPlace, Place
@@ -47,3 +48,14 @@ def indentation_at(place: Place) -> str:
 def inserted(position: Position, text: str) -> TextEdit:
     """The edit that puts a text at a position."""
     return TextEdit(Span.of(position, position), text)
+
+
+def calls_named(place: Place, *names: str) -> Iterator[tuple[ast.Call, Span]]:
+    """The calls in a file of what has one of these names, each with the span of what it calls."""
+    for node in ast.walk(tree_of(place)):
+        name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else name
+        if isinstance(node, ast.Call) and name in names:
+            end = node_span(place, node.func).end
+            start = place.module.lines.position(place.module.lines.offset(end) - len(name))
+            yield node, Span.of(start, end)

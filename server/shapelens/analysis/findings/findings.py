@@ -59,6 +59,7 @@ from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, index_fixes, layout_fixes, stride_fixes, transposing_fixes
+from shapelens.analysis.repairs.loader_fixes import loader_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.parameters import parameter_fixes
 from shapelens.analysis.repairs.pictures import picture_fixes
@@ -374,7 +375,8 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
         *broadcast_fixes(places, mismatch),
     ]
     known += [*alignment_fixes(places, mismatch), *transposing_fixes(places, mismatch), *index_fixes(places, mismatch)]
-    known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
+    known += [*setting_fixes(places, mismatch), *parameter_fixes(places, mismatch)]
+    known += [*loader_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
     known += [*divisor_fixes(places, mismatch), *layout_fixes(places, mismatch), *dtype_fixes(places, mismatch)]
     known += [*stride_fixes(places, mismatch), *picture_fixes(places, mismatch)]
     return _ranked(places, [*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
