@@ -24,9 +24,10 @@ from pathlib import Path
 from shapelens.analysis.display.hints import LONGEST_LABEL, Hint, hints
 from shapelens.analysis.display.lenses import LONGEST_TITLE, lenses
 from shapelens.analysis.shapes import has_dims, tensors_in
-from shapelens.batch import Analysed, Batch, read
+from shapelens.batch import Analysed, Batch
 from shapelens.project_scope import ProjectScope
 from shapelens.protocol import Value
+from shapelens.source.files import read
 
 MOST_RELATED = 3  # places beside a finding that an editor lists
 

@@ -30,7 +30,8 @@ from typing import Any
 from program_truth import ELSEWHERE, Cpu, files
 
 from shapelens.analysis.findings.findings import Finding
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
+from shapelens.source.files import read
 
 COUNTED = ("error", "warning")
 REDUCTIONS = ("sum", "mean", "max", "min", "argmax", "argmin", "cat", "stack", "prod", "std")

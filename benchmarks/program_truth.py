@@ -30,8 +30,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.protocol import Observation, Trace, Value
+from shapelens.source.files import read
 from shapelens.traces import PROGRAM
 
 HERE = Path(__file__).resolve().parent

@@ -28,9 +28,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.project_scope import project_root
 from shapelens.report.document import document
+from shapelens.source.files import read
 from shapelens.worker.trace.module_names import package_of, search_path
 
 HERE = Path(__file__).resolve().parent

@@ -14,8 +14,9 @@ import pytest_asyncio
 from benchmarks.replay import Cpu, compare, dims_of, evaluated, replay
 
 from forked_workers import forked_workers as forked_workers
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.report.document import document
+from shapelens.source.files import read
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,28 +39,20 @@ from shapelens.examples.importing_files import ENOUGH, MOST_FOLLOWED, MOST_SEARC
 from shapelens.examples.programs import does_something, is_program, likely_programs, may_hold_tensors, speaking_of
 from shapelens.examples.settings import Settings
 from shapelens.examples.statement_names import with_users
-from shapelens.notebooks import SUFFIX, NoNotebook, script_as_python
 from shapelens.profiles import PROFILE_EVALUATIONS
 from shapelens.project_scope import ProjectScope, project_root
 from shapelens.protocol import PATIENT_SECONDS, PROGRAM_SECONDS
-from shapelens.python_sources import about, as_python
-from shapelens.regular_files import LARGEST, read_regular
 from shapelens.repair import search
 from shapelens.runner import Worker
 from shapelens.runner.preload import ahead_of
 from shapelens.runner.worker_state import StartFailure
+from shapelens.source.files import cells_of, parsed_file
 from shapelens.source.module import Module, SyntaxProblem, parse
-from shapelens.source.notebook_cells import NotebookCells, read_cells
 from shapelens.trace_numbering import merged
 
-LARGEST_NOTEBOOK = 256 << 20  # bytes, nearly all of them outputs
 LIMITS = search.Limits(seconds_per_finding=10.0, seconds=30.0, seconds_for_others=2.0)
 # Outcomes that a run has each time; the others may be due to the machine.
 LASTING = ("ok", "exit", "memory")
-
-
-class Unreadable(Exception):
-    """A path that holds no Python text. The message is one line for the user."""
 
 
 class Unavailable(Exception):
@@ -106,30 +97,6 @@ class Analysed:
     hurried: bool = False  # following it as a program was short of time somewhere, and there is more that it may have
     complete: bool = True  # each run came to an end that it will come to again
     not_run: list[str] = field(default_factory=list)  # models that were not run for real where that was wanted, each with the reason
-
-
-def read(path: Path) -> str:
-    """The text of a Python file, decoded as Python itself does (coding cookie, BOM kept out), its line ends untouched; that of a notebook.
-
-    Raises Unreadable for what does not exist, is a folder, may not be read, or is no text.
-    """
-    is_notebook = path.suffix == SUFFIX
-    kind = "a notebook" if is_notebook else "Python text"
-    try:
-        content = read_regular(path, LARGEST_NOTEBOOK if is_notebook else LARGEST)
-    except FileNotFoundError:
-        raise Unreadable(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise Unreadable(f"{path} is a folder, not a Python file") from None
-    except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
-    if b"\0" in content:
-        raise Unreadable(f"{path} is a binary file, not {kind}")
-    try:
-        encoding = "utf-8" if is_notebook else tokenize.detect_encoding(iter(content.splitlines(keepends=True)).__next__)[0]
-        return content.decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        raise Unreadable(f"{path} is not {kind}: {getattr(error, 'msg', error)}") from None
 
 
 class Batch:
@@ -265,7 +232,7 @@ class Batch:
         """A text before anything of it runs, with the examples that are given for it and what is wrong with it as it stands."""
         file = str(path.absolute())
         settings = self.scope.settings(path.absolute().parent)
-        source = _source(path, text)
+        source = cells_of(path, text)
         choice = choose(source.module, file, settings, examples)
         if only is not None and not examples:
             choice.examples[:] = [example for example in choice.examples if example.target == only]
@@ -594,26 +561,6 @@ def _known_before(before: Analysed, module: Module, classes: Sequence[str]) -> l
     return found.known(before.path, module, classes)
 
 
-def _source(path: Path, content: str) -> NotebookCells:
-    """A file's module, and what does not parse. Raises Unreadable for a notebook that is none."""
-    if path.suffix != SUFFIX:
-        module = parse(script_as_python(content))
-        return NotebookCells(module, module.errors, content)
-    try:
-        return read_cells(content)
-    except NoNotebook as why:
-        raise Unreadable(f"{path} {why}") from None
-
-
 def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> list[Finding]:
     """What is wrong before anything runs."""
     return [Finding("syntax", "error", each.message, each.span, file) for each in problems] + example_problems(file, choice)
-
-
-def parsed_file(file: str, names: Sequence[str] | None = None) -> Module | None:
-    """Another file of the project; None where it cannot be read. names: of documentation, only what is about these."""
-    try:
-        text = as_python(file, read(Path(file)))
-        return parse(about(file, text, names) if names is not None else text)
-    except Unreadable:
-        return None

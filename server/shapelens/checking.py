@@ -12,7 +12,7 @@ from pathlib import Path
 from shapelens.analysis.findings.codes import CODES, similar
 from shapelens.analysis.findings.findings import Finding
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.batch import Analysed, Batch, Unavailable, Unreadable, read
+from shapelens.batch import Analysed, Batch, Unavailable
 from shapelens.cache.inputs import ResultInputs, digest, version
 from shapelens.cache.runs import RunCache, folders_of_missing
 from shapelens.cache.store import Store
@@ -21,6 +21,7 @@ from shapelens.examples.importing_files import ImportingFiles
 from shapelens.examples.settings import Settings
 from shapelens.notebooks import SUFFIX, cells_of
 from shapelens.project_scope import ProjectScope, project_root
+from shapelens.source.files import Unreadable, read
 from shapelens.source.module import Module
 from shapelens.source.positions import Span
 
@@ -145,7 +146,7 @@ class Checker:
         """Each file with what there is to say of it, in their order; None for one of a folder that is not about torch, or no text at all.
 
         `files`: with each whether it was named itself, rather than its folder; such a one is also seen from the files that import it.
-        `began` is called as a file's turn comes. Raises batch.Unreadable for a file that was named, and batch.Unavailable.
+        `began` is called as a file's turn comes. Raises files.Unreadable for a file that was named, and batch.Unavailable.
         """
         results: list[asyncio.Future[CheckedFile | None]] = [asyncio.get_running_loop().create_future() for _ in files]
         turns = iter(range(len(files)))

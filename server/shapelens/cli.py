@@ -484,8 +484,9 @@ def mcp(
 
 def _run(command: Callable[[], Coroutine[Any, Any, int]]) -> NoReturn:
     """Run a command to its exit code; what is wrong with the request or the environment is one line on stderr."""
-    from shapelens.batch import Unavailable, Unreadable
+    from shapelens.batch import Unavailable
     from shapelens.commands import RefusedRequest
+    from shapelens.source.files import Unreadable
 
     try:
         code = asyncio.run(command())

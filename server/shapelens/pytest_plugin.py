@@ -68,8 +68,8 @@ class ShapeLensFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each module class, and one for what is wrong outside of them."""
-        from shapelens.batch import Unreadable, read
         from shapelens.examples.programs import is_program
+        from shapelens.source.files import Unreadable, read
         from shapelens.source.module import parse
 
         try:
@@ -86,7 +86,7 @@ class ShapeLensFile(pytest.File):
 
     def analysed(self) -> Analysed:
         """What ShapeLens says of the file, which it looks at once."""
-        from shapelens.batch import read
+        from shapelens.source.files import read
 
         if self._analysed is None:
             stash, option = self.config.stash, self.config.getoption

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shapelens.batch import Analysed, Batch, Unavailable, Unreadable, read
+from shapelens.batch import Analysed, Batch, Unavailable
 from shapelens.examples.expression import check
 from shapelens.examples.settings import acts_from_here
 from shapelens.project_scope import ProjectScope
 from shapelens.report.document import document
+from shapelens.source.files import Unreadable, read
 
 UNNAMED = "shapelens_source.py"  # the name that a text without a file has in places
 

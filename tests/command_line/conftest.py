@@ -13,8 +13,9 @@ import pytest_asyncio
 
 from command_line.commands import ROOT, Shown, validated
 from forked_workers import forked_workers as forked_workers
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.report.document import document
+from shapelens.source.files import read
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

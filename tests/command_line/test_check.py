@@ -16,8 +16,9 @@ from typing import Any, NoReturn
 import pytest
 
 from command_line.commands import HEAD, NOTEBOOK, RECIPE, SHAPELENS, WRONG, run
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.protocol import Run
+from shapelens.source.files import read
 
 
 def test_check_says_in_which_cell_of_a_notebook_something_is_wrong(tmp_path: Path) -> None:

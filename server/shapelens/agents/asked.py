@@ -18,7 +18,6 @@ from shapelens.analysis.evidence import evidence_text, guessed_sizes
 from shapelens.analysis.findings.codes import CODES, similar
 from shapelens.analysis.shapes import NARROW_SPACE
 from shapelens.analysis.structure.tree import ModuleRow, repeats
-from shapelens.batch import Unreadable, read
 from shapelens.cache.location import opened
 from shapelens.checking import CheckedFile, CheckedFinding, Checker, checked_file
 from shapelens.commands import RefusedRequest
@@ -32,6 +31,7 @@ from shapelens.report.findings.text import Tally
 from shapelens.report.model_document import ModelView, memory_document
 from shapelens.report.model_table import headings, table_rows, totals
 from shapelens.report.text import Listing, summary
+from shapelens.source.files import Unreadable, read
 from shapelens.source.position_map import apply
 
 UNNAMED = "shapelens_source.py"  # what a text without a file is called
@@ -57,7 +57,7 @@ def refusal(error: Exception) -> str:
 
 
 async def answer(session: AgentSession, tool: str, given: Mapping[str, Any]) -> Answer:
-    """The answer of a tool. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    """The answer of a tool. Raises RefusedRequest, files.Unreadable and batch.Unavailable."""
     return await _ASKED[tool](session, given)
 
 

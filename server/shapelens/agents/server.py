@@ -19,8 +19,9 @@ from shapelens.agents.answers import Answer
 from shapelens.agents.asked import answer, refusal
 from shapelens.agents.session import AgentSession
 from shapelens.agents.tools import INSTRUCTIONS, TOOLS
-from shapelens.batch import Unavailable, Unreadable
+from shapelens.batch import Unavailable
 from shapelens.commands import RefusedRequest
+from shapelens.source.files import Unreadable
 
 logger = logging.getLogger(__name__)
 

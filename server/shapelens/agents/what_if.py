@@ -14,13 +14,14 @@ from shapelens.agents.session import AgentSession
 from shapelens.analysis.findings.codes import is_note
 from shapelens.analysis.shapes import NARROW_SPACE, count_text, memory_text
 from shapelens.analysis.traces.shown import shown_for
-from shapelens.batch import Analysed, Unreadable, read
+from shapelens.batch import Analysed
 from shapelens.checking import CheckedFinding, checked_file
 from shapelens.commands import RefusedRequest
 from shapelens.commands.profiled import Wanted, profiled_class
 from shapelens.notebooks import SUFFIX
 from shapelens.report.findings.report import key_of
 from shapelens.report.text import summary
+from shapelens.source.files import Unreadable, read
 
 MOST_LINES = 40  # of which changed shapes are told
 
@@ -41,7 +42,7 @@ def edited(name: str, text: str, edits: Sequence[Mapping[str, str]]) -> str:
 async def what_if(
     session: AgentSession, path: Path, edits: Sequence[Mapping[str, str]] | None, text: str | None, class_name: str | None, *, memory: bool
 ) -> Answer:
-    """Compare a file as it is with the file as it would be. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    """Compare a file as it is with the file as it would be. Raises RefusedRequest, files.Unreadable and batch.Unavailable."""
     if (edits is None) == (text is None):
         raise RefusedRequest("what_if takes either `edits` or `text`")
     if path.suffix == SUFFIX:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 from shapelens.analysis.display.written_annotations import has_annotations, written_annotations
 from shapelens.analysis.display.written_shapes import written_shapes
-from shapelens.batch import Batch, read
+from shapelens.batch import Batch
 from shapelens.commands import RefusedRequest
 from shapelens.commands.fixing import Fixes
 from shapelens.commands.profiled import file_and_class, refuse_what_has_no_answer
 from shapelens.project_scope import ProjectScope
+from shapelens.source.files import read
 
 
 async def annotate(target: str, python: str | None, *, style: str | None, diff: bool, allow: Sequence[str] = ()) -> int:
-    """Write the shapes of a file, or print what would change as a diff. Raises RefusedRequest, batch.Unreadable and batch.Unavailable.
+    """Write the shapes of a file, or print what would change as a diff. Raises RefusedRequest, files.Unreadable and batch.Unavailable.
 
     style: "comments" or "jaxtyping"; None for that of the file.
     """

@@ -16,13 +16,13 @@ from shapelens.analysis.evidence import guessed_arguments
 from shapelens.analysis.explanations.checkpoint_messages import checkpoint_words
 from shapelens.analysis.places import Places
 from shapelens.analysis.shapes import plural, shape_text
-from shapelens.batch import parsed_file
 from shapelens.commands import RefusedRequest
 from shapelens.commands.profiled import ProfiledClass, Wanted, profiled
 from shapelens.commands.summary import print_whole
 from shapelens.profiles import CheckpointSeen, StatePair
 from shapelens.protocol import Trace, Value
 from shapelens.report.text import digits
+from shapelens.source.files import parsed_file
 
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 _SAID = {"fits": "", "own": "left to the model's own code"}

@@ -8,9 +8,9 @@ import tokenize
 from collections.abc import Iterable
 from pathlib import Path
 
-from shapelens.batch import read
 from shapelens.checking import CheckedFinding, CheckedFix
 from shapelens.commands import RefusedRequest
+from shapelens.source.files import read
 from shapelens.source.position_map import TextEdit, apply
 from shapelens.source.positions import Span
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from shapelens.analysis.structure.largest_size import largest_size
 from shapelens.analysis.structure.training_memory import OPTIMIZERS, training_memory
 from shapelens.analysis.traces.shown import shown_for
-from shapelens.batch import Analysed, Batch, Unreadable, read
+from shapelens.batch import Analysed, Batch
 from shapelens.commands import RefusedRequest
 from shapelens.examples.expression import check
 from shapelens.project_scope import ProjectScope
 from shapelens.protocol import ModelProfile, ProfileRequest
 from shapelens.report.model_document import ModelView
 from shapelens.source.autocast import autocast_of
+from shapelens.source.files import Unreadable, read
 from shapelens.source.optimizers import optimizer_of
 from shapelens.source.positions import Lines
 
@@ -61,7 +62,7 @@ class ProfiledClass:
 
 
 async def profiled(wanted: Wanted, then: Callable[[ProfiledClass], Awaitable[int]]) -> int:
-    """Profile a class and hand it on, while the worker lives. Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    """Profile a class and hand it on, while the worker lives. Raises RefusedRequest, files.Unreadable and batch.Unavailable."""
     path, cls = file_and_class(wanted.target)
     text = read(path)
     refuse_wrong_words(wanted)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from shapelens.batch import Analysed, Batch, read
+from shapelens.batch import Analysed, Batch
 from shapelens.commands import RefusedRequest
 from shapelens.commands.dynamic import print_dynamic_dims
 from shapelens.commands.profiled import ProfiledClass, Wanted, file_and_class, profiled, refuse_what_has_no_answer
@@ -20,6 +20,7 @@ from shapelens.report.model_html import html
 from shapelens.report.model_svg import svg
 from shapelens.report.model_table import markdown
 from shapelens.report.text import Listing, summary
+from shapelens.source.files import read
 
 _PICTURES: dict[str, Callable[[ModelView], str]] = {
     "markdown": markdown,
@@ -30,7 +31,7 @@ _PICTURES: dict[str, Callable[[ModelView], str]] = {
 
 
 async def picture(wanted: Wanted, output: str) -> int:
-    """Print a class as a whole as "markdown", "svg", "html" or "model". Raises RefusedRequest, batch.Unreadable and batch.Unavailable."""
+    """Print a class as a whole as "markdown", "svg", "html" or "model". Raises RefusedRequest, files.Unreadable and batch.Unavailable."""
 
     async def print_it(found: ProfiledClass) -> int:
         sys.stdout.write(_PICTURES[output](found.view))
@@ -44,7 +45,7 @@ async def show(
 ) -> int:
     """Print one file as "text" or "json", or which dims of its models may vary.
 
-    Raises RefusedRequest, batch.Unreadable and batch.Unavailable.
+    Raises RefusedRequest, files.Unreadable and batch.Unavailable.
     """
     path, cls = file_and_class(target)
     text = read(path)
