@@ -379,7 +379,9 @@ def _of_operation(places: Places, mismatch: Mismatch) -> list[Fix]:
     known += [*loader_fixes(places, mismatch), *call_setting_fixes(places, mismatch)]
     known += [*divisor_fixes(places, mismatch), *layout_fixes(places, mismatch), *dtype_fixes(places, mismatch)]
     known += [*stride_fixes(places, mismatch), *picture_fixes(places, mismatch)]
-    return _ranked(places, [*known, *initialisation_fixes(places, mismatch)], guesses(places, mismatch))
+    # No other number mends what lacks a dim.
+    guessed = [] if mismatch.lacks_transpose and mismatch.code == "broadcast" else guesses(places, mismatch)
+    return _ranked(places, [*known, *initialisation_fixes(places, mismatch)], guessed)
 
 
 # --- examples that did not run, and notes ---

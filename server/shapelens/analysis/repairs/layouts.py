@@ -149,9 +149,9 @@ def dtype_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
 
 def alignment_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
     """Candidates for two tensors that do not broadcast: dims of size 1 where they let the sizes meet, as `emb[:, :, None, None]`."""
-    place = places.here(mismatch)
+    place = places.locate(mismatch.span)
     tensors = [value for value in mismatch.inputs if value.kind == "tensor"]
-    if mismatch.code != "broadcast" or place is None or place != places.locate(mismatch.span) or len(tensors) != 2:
+    if mismatch.code != "broadcast" or place is None or len(tensors) != 2:
         return []
     if mismatch.operation.strip("_") in ("eq", "ne"):
         return []  # Scores are compared with numbers of classes: that is for `targets`.
@@ -173,7 +173,8 @@ def alignment_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
             if kept[0] < len(against) - len(shape) and all(size in (1, against[dim]) for size, dim in zip(shape, kept, strict=True))
         ]
         # What has the first dims in common, as `[B, C]` has, then what has the last one, as a mask of keys has.
-        fitting.sort(key=lambda kept: (kept != tuple(range(len(kept))), kept[-1] != len(against) - 1))
+        leads = shape == against[: len(shape)]
+        fitting.sort(key=lambda kept: (not leads or kept != tuple(range(len(kept))), kept[-1] != len(against) - 1))
         for kept in fitting[:2]:
             found += [_changed(each, _with_ones(kept, len(against)), "Add dims of size 1") for each in everywhere]
     return found

@@ -101,15 +101,27 @@ def lacks_transpose(tensors: List[Tensor], recorder: Recorder) -> bool:
 
 
 def lacks_dims(tensors: List[Tensor], recorder: Recorder) -> bool:
-    """Whether one of two tensors is the other one without its last dims, so that it fits with dims of size 1 there: `[B, C]` beside
-    `[B, C, H, W]`, where a layer says `C`."""
+    """True if one of two tensors is the other one without its last dims, or without one in between.
+
+    `[B, C]` beside `[B, C, H, W]` lacks dims of size 1 at its end, where a layer says `C`.
+    A mask `[B, 1, T]` beside `[B, heads, T, T]` lacks a dim for the heads.
+    """
     if len(tensors) < 2 or tensors[0].dim() == tensors[1].dim():
         return False
     short, long = sorted(tensors[:2], key=lambda tensor: tensor.dim())
     rank = short.dim()
-    if rank < 2 or short.shape != long.shape[:rank] or short.shape[-1] == 1:
+    if rank < 2 or short.shape[-1] == 1:
         return False
+    if short.shape != long.shape[:rank]:
+        return _lacks_inner_dim(tuple(short.shape), tuple(long.shape))
     return any(step.argument for tensor in (short, long) for step in provenance.trace_back(tensor, rank - 1, recorder))
+
+
+def _lacks_inner_dim(short: Tuple[int, ...], long: Tuple[int, ...]) -> bool:
+    """True if a shape of at least three dims is another one without its second dim, where its other dims agree or are 1."""
+    if len(short) < 3 or len(long) != len(short) + 1 or short[0] != long[0] or short[0] == 1:
+        return False
+    return short[-1] == long[-1] and all(size in (1, other) for size, other in zip(short, (long[0], *long[2:])))
 
 
 def is_moved(tensor: Tensor, dim: int, need: int, recorder: Recorder) -> bool:

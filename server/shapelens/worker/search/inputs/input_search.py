@@ -84,7 +84,7 @@ class InputSearch:
         self._hopeless = False  # whether what fails has nothing to do with inputs
         self._alike: Dict[Tuple[Any, str], int] = {}  # attempts that failed at the same place with the same words
         self._adjusted = adjusted
-        self._lacks_transpose: Optional[Trial] = None  # an attempt that would run only if two factors were square by chance
+        self._lacks_dims: Optional[ChoiceNode] = None  # an attempt whose dims want to be permuted or added: another fits by chance
         self._ran: List[ChoiceNode] = []  # that ran to its end
         self._parameters: List[inspect.Parameter] = []
         self._from = ChoiceNode(BuildPlan(""), (), {})  # whose neighbours are tried
@@ -108,7 +108,7 @@ class InputSearch:
     def _get_to_know(self, plan: BuildPlan, model: Any) -> None:
         """Note what a model says of what it can be called with."""
         self._ran = []
-        self._lacks_transpose = None
+        self._lacks_dims = None
         self.too_long = self._hopeless = False
         self._parameters = _called_with(model)
         self._model, self._is_module = model, isinstance(model, torch.nn.Module)  # or else a function
@@ -234,14 +234,14 @@ class InputSearch:
             trial = node.trial = self.runner.call(model, node.given)
         finally:
             self.runner.wants_batch = False
-        if trial.error is None and self._lacks_transpose is not None and _is_square(node):
-            node.trial = self._lacks_transpose  # This input only hides what is missing.
+        if self._lacks_dims is not None and _fits_by_chance(node, self._lacks_dims):
+            node.trial = self._lacks_dims.trial  # This input only hides what is missing.
             return False
         if trial.error is None:
             self._ran.append(node)
             return True
         if trial.found is not None and trial.found.lacks_transpose:
-            self._lacks_transpose = trial
+            self._lacks_dims = node
         self.too_long = self.too_long or isinstance(trial.error, TooLong)
         self._hopeless = self._hopeless or lacks_own_attribute(self.runner, trial)
         words = _words_of(trial)
@@ -540,9 +540,12 @@ def _asks_for_dims(trial: Trial) -> bool:
     return any(demand.kind == "rank" for demand in demands(trial))
 
 
-def _is_square(node: ChoiceNode) -> bool:
-    """Whether the last two dims of a tensor that is given are equal."""
-    return _SQUARE.search(node.given) is not None
+def _fits_by_chance(node: ChoiceNode, failed: ChoiceNode) -> bool:
+    """True if a tensor that is given is square, or if another batch or tensors of fewer dims are given than where dims were missing."""
+    if _SQUARE.search(node.given) is not None or node.sizes.get("#B") != failed.sizes.get("#B"):
+        return True
+    ranks = {each.name: each.form.rank for each in failed.arguments if each.form is not None}
+    return any(each.form is not None and each.form.rank < ranks.get(each.name, 0) for each in node.arguments)
 
 
 def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
