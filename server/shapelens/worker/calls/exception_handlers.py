@@ -31,6 +31,8 @@ _OTHERS = {
     "NameError",
     "OSError",
     "FileNotFoundError",
+    "MemoryError",
+    "OutOfMemoryError",
 }
 _SUPPRESS = {"suppress", "contextlib.suppress", "raises", "pytest.raises", "assertRaises", "self.assertRaises"}
 

@@ -27,7 +27,7 @@ from ..unknown import unknown_sizes
 from ..unknown.stand_ins import holds_absent
 from . import misused_layers
 from .exception_handlers import would_be_caught
-from .mismatches import mismatch_of
+from .mismatches import mismatch_of, one_line
 from .size_conflicts import known_sizes_clash
 from .sure_mistakes import is_refused_for_good
 
@@ -163,7 +163,7 @@ class Recovery:
             raise NotRecovered
         with _plainly():
             found = mismatch_of(error, self.calls.example, self.frames, self.meta, self.calls, trail)
-            found.code = "call-arguments"
+            found.code, found.message = "call-arguments", one_line(error)  # Whatever the arguments are.
             self._report(found)
             return self._made(None, torch.get_default_dtype(), args, kwargs)
 

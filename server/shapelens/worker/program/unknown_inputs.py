@@ -48,7 +48,7 @@ class UnknownInputs:
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
         """What a module gives; None where what it is given is known, or where nothing is found that it can be given."""
-        if not any(_is_unknown(given) for given in (*args, *kwargs.values())):
+        if not any(_is_unknown(given) for given in (*args, *kwargs.values())) or not _binds(module, args, kwargs):
             return None
         calls = self._runner.evaluation.calls
         if isinstance(module, torch.nn.modules.loss._Loss):
@@ -145,6 +145,17 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
     except (OSError, TypeError):
         return {}
     return {} if node is None else input_shapes(node, lines, None, None)
+
+
+def _binds(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
+    """False if `forward` takes other arguments, whatever their values are."""
+    try:
+        inspect.signature(module.forward).bind(*args, **{name: value for name, value in kwargs.items() if name != UNKNOWN_KEYWORD})
+    except TypeError:
+        return UNKNOWN_KEYWORD in kwargs
+    except ValueError:  # There is no signature.
+        return True
+    return True
 
 
 def _takes_no_more(module: Any, count: int) -> bool:
