@@ -143,7 +143,7 @@ class Configs:
             value = value if _is_plain(value) and not (type(value) is int and value <= 0) else None
         if value is None:
             return self.values.values(name, NOTHING, uses, "", depth + 1)[0]
-        return self.values.size(name, value) if type(value) is int else repr(value)
+        return repr(value)  # The project says so: no other number makes a mistake fit.
 
     def defaults(self) -> Dict[str, Any]:
         """The defaults of `add_argument` calls in the document."""

@@ -36,7 +36,9 @@ from .optional_inputs import LeftOut
 from .said_by_model import (
     channels_said,
     described_by_parts,
+    features_said,
     said_by_constructor,
+    settings_said,
     sizes_kept_by_model,
     steps_apart_from_sizes,
     takes_one_at_a_time,
@@ -123,6 +125,7 @@ class InputSearch:
             sides if is_binding and not is_guessed else None,
             are_square(model, sides),
             self._is_module and takes_one_at_a_time(model),
+            features_said([each.name for each in self._parameters], {**settings_said(plan.text()), **said, **plan.sizes}),
         )
         self._steps = steps_apart_from_sizes(model)
         self._numbers, self._texts = self._plain_numbers(), self._plain_texts()
@@ -415,7 +418,8 @@ class InputSearch:
     def _sizes(self, form: Form) -> Sizes:
         """The sizes of pictures and sequences that the model remembers to have been built for."""
         picture, steps, _ = self._built_for
-        found: Sizes = {}
+        features = {name + ".D": count for name, count in self.inputs_said.features}
+        found: Sizes = {name: features[name] for name in form.sizes if name in features}
         for name in form.sizes:
             role = name.rpartition(".")[2]
             if self.inputs_said.is_single and role in ("#B", "#T", "#S"):
@@ -541,11 +545,16 @@ def _asks_for_dims(trial: Trial) -> bool:
 
 
 def _fits_by_chance(node: ChoiceNode, failed: ChoiceNode) -> bool:
-    """True if a tensor that is given is square, or if another batch or tensors of fewer dims are given than where dims were missing."""
-    if _SQUARE.search(node.given) is not None or node.sizes.get("#B") != failed.sizes.get("#B"):
-        return True
+    """True if a tensor that is given is square, or if another batch or tensors of fewer dims are given than where dims were missing.
+
+    Where a mask is given, the mask may be what has too few dims, or too many.
+    """
+    is_square = _SQUARE.search(node.given) is not None
+    if any("mask" in each.name for each in node.arguments):
+        return is_square and node.trial is not None and node.trial.error is None
     ranks = {each.name: each.form.rank for each in failed.arguments if each.form is not None}
-    return any(each.form is not None and each.form.rank < ranks.get(each.name, 0) for each in node.arguments)
+    has_fewer = any(each.form is not None and each.form.rank < ranks.get(each.name, 0) for each in node.arguments)
+    return is_square or has_fewer or node.sizes.get("#B") != failed.sizes.get("#B")
 
 
 def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:

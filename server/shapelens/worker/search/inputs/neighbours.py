@@ -215,7 +215,9 @@ class Neighbours:
             yield node_of(node.plan, node.arguments, {**node.sizes, **sizes})
 
     def _is_said(self, node: ChoiceNode, name: str) -> bool:
-        """Whether a size is that of channels or sides, as the code says it."""
+        """True if a size is that of channels, sides or features, as the code says it."""
+        if name.endswith(".D") and name[:-2] in dict(self._said.features):
+            return True
         given = [argument.form for argument in node.arguments if argument.form is not None and name in argument.form.sizes]
         of_picture = any(is_of_side(name, form) or is_of_channels(name, form) for form in given)
         return of_picture and self._said.binds(node.sizes[name])

@@ -91,6 +91,24 @@ def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
     return named[0] if taken == named[0] or (named[0] > 1 and taken % named[0] == 0) else None
 
 
+def settings_said(constructor: str) -> Dict[str, Any]:
+    """Returns the constants of the settings that a constructor is given as one object: `Net(config=SimpleNamespace(enc_in=7))`."""
+    call = expression_of(constructor)
+    given = [*call.args, *(each.value for each in call.keywords)] if isinstance(call, ast.Call) else []
+    named = [each for value in given if isinstance(value, ast.Call) for each in value.keywords]
+    return {each.arg: _constant(each.value) for each in named if each.arg is not None}
+
+
+def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Tuple[Tuple[str, int], ...]:
+    """Returns how many features inputs have, as settings of their names say: `enc_in` those of `x_enc`, `in_context` those of `context`."""
+    found: Dict[str, int] = {}
+    for setting, value in said.items():
+        words = set(setting.lower().split("_"))
+        if type(value) is int and value > 0 and len(words) == 2 and "in" in words:
+            found.update((name, value) for name in names if set(name.lower().split("_")) - {"x"} == words - {"in"})
+    return tuple(found.items())
+
+
 def steps_apart_from_sizes(model: Any) -> int:
     """How many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its heads."""
     found: Set[int] = set()
