@@ -24,11 +24,10 @@ from ...sandbox.limits import TooLong, within
 from .demands import demands
 from .doubtful_examples import NOT_OF_TENSORS, constructor_of
 from .other_examples import MOST_VARIANTS, TOGETHER, Said, other_dtypes, other_lists, other_ranks, other_sizes
-from .solving import STEPS, are_even
+from .solving import LARGEST_BATCH_OR_CHANNELS, STEPS, are_even
 from .trial import RefusedInput, Trial, TrialRunner
 
 PROOF_SECONDS = 5.0  # beyond those of the search: else it would be an error on a fast machine only
-LARGEST_BATCH_OR_CHANNELS = 4  # of a guess: other sizes of an input are larger
 _OF_FORMS = ("rank", "dtype", "missing", "parts", "number")  # demands that other sizes cannot meet
 _DUPLICATE = "duplicate dims"
 _OF_OTHER_RANK = "values to match the convolution dimensions"  # The kernel of a convolution has too many dims, or too few.

@@ -14,7 +14,7 @@ from ...sandbox.exceptions import traceback_of
 from ...shims.data_sets import absences
 from ..evidence import NOTHING_SAID, InputSaid, with_sizes
 from .demands import demands
-from .solving import STEPS, Sizes, adds_samples, sizes_for, sizes_that_matter
+from .solving import LARGEST_BATCH_OR_CHANNELS, STEPS, Sizes, adds_samples, sizes_for, sizes_that_matter
 from .trial import Trial, TrialRunner
 
 MOST_TRIES = 40
@@ -146,8 +146,8 @@ def _with_other_sizes(
     def reaches(changed: Dict[str, int]) -> Optional[Trial]:
         nonlocal tries
         tries += 1
-        if tries > most or runner.is_over:
-            return None
+        if tries > most or runner.is_over or any(size == 1 and sizes[name] > LARGEST_BATCH_OR_CHANNELS for name, size in changed.items()):
+            return None  # One goes with any size: that hides what is wrong.
         text = with_sizes(template, {**sizes, **changed})
         tried = attempt(runner, text)
         if tried.error is None:

@@ -16,6 +16,7 @@ Reaches = Callable[[Sizes], Optional[Trial]]
 
 LARGEST = 1 << 22
 LARGEST_BATCH = 16
+LARGEST_BATCH_OR_CHANNELS = 4  # of a guess: other sizes of an input are larger
 # Sizes that are common for pictures, signals and sequences, for what no equation tells.
 LADDER = (224, 128, 256, 96, 32, 28, 299, 512, 48, 112, 16, 160, 192, 227, 384, 331, 320, 84, 40, 1024, 8, 2048, 16000)
 STEPS = ("T", "S", "seq_len", "seq_length", "seqlen", "n_steps", "time")  # what the dim of a sequence is called
@@ -58,9 +59,15 @@ def _hides(free: Sizes, change: Sizes, guessed: Set[str], said: InputSaid) -> bo
     if any(size == 1 < free[name] and name in guessed and "chan" not in name for name, size in change.items()):
         return True
     roles = [(_role(name).lstrip("@"), free[name], size) for name, size in change.items()]
-    if any(size == 1 < before for role, before, size in roles if role in ("T", "S")):
+    if any(size == 1 < before for role, before, size in roles if role in ("T", "S")) or _is_made_one(free, change):
         return True
     return any(size < SMALLEST_SIDE <= before for role, before, size in roles if role in _SPATIAL)
+
+
+def _is_made_one(free: Sizes, change: Sizes) -> bool:
+    """True if a dim that the text has a name for becomes 1, unless the dim is that of channels: nobody names a dim that never varies."""
+    named = {name: _role(name)[1:].lower() for name in change if _role(name).startswith("@")}
+    return any(change[name] == 1 < free[name] for name, role in named.items() if role != "c" and "chan" not in role)
 
 
 def adds_samples(trial: Optional[Trial]) -> bool:
