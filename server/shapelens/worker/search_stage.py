@@ -9,13 +9,13 @@ from typing import Container, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ..protocol import Evaluating, ExampleRun, FileSpan, LayerSeen, Search, Trace, Traced
 from ..traces import outermost
-from .calls.module_calls import Calls, mistake_of, shift
+from .calls.module_calls import Calls, shift
 from .evaluation.evaluated import Evaluated, as_seen
 from .evaluation.example_runner import ExampleRunner
 from .sandbox.limits import DeadlineReached, TooLong, within
 from .search.events import AlternativesFound, Attempted, ClassBegun, EditSuspected, ExampleFound, ExampleKept, FoundExample
 from .search.finder import Finder
-from .search.trials.certainty import is_ill_formed
+from .search.trials.judging import judge
 from .search.trials.trace_marks import Marks
 from .search.trials.trial import TrialRunner, sources_first
 from .search.usages.project_settings import Current, ProjectSettings
@@ -144,18 +144,8 @@ class _SearchStage:
 
     def _judge(self, run: _ExampleOutcome, found: FoundExample) -> None:
         """Tell what is certain among the mismatches of a doubtful example from what its guesses may have brought about."""
-        example, own = run.example, [each for each in self._runner.trace.mismatches if each.example == run.number]
-        if not found.doubtful or not own:
-            return
-        certain = self._finder.mistakes(found)
-        failed = [each for each in own if not any(each is same for same in run.calls.mismatches)]  # It has ended the example.
-        for each in own:
-            first_layer = run.first_layer if any(each is same for same in failed) else 0
-            each.guessed = mistake_of(each, run.calls.spans, first_layer) not in certain and not is_ill_formed(each)
-        example.doubtful = all(each.guessed for each in own)
-        places = [each.span for each in own if not each.guessed and each.span is not None]
-        follow = [each for each in own if each.guessed and any(suspect.span in places for suspect in each.suspects)]
-        self._runner.trace.mismatches = [each for each in self._runner.trace.mismatches if not any(each is other for other in follow)]
+        if found.doubtful and any(each.example == run.number for each in self._runner.trace.mismatches):
+            judge(self._runner.trace, run.example, run.number, run.first_layer, run.calls, self._finder.mistakes(found))
 
     def _record(self, run: _ExampleOutcome, found: FoundExample) -> None:
         runner = self._runner

@@ -59,9 +59,9 @@ def seen_by_program(trace: Trace, file: str) -> Trace:
 
 
 def _is_sure_of_program(trace: Trace, seen: Mismatch) -> bool:
-    """True if the program itself comes to a mismatch, rather than an example of something that it does not call."""
+    """True if the program itself comes to a mismatch, or no input of a model that the program builds avoids it."""
     run = trace.examples[seen.example] if 0 <= seen.example < len(trace.examples) else None
-    return run is not None and run.evidence == PROGRAM and not rests_on_guess(trace, seen)
+    return run is not None and run.evidence in (PROGRAM, "usage") and not rests_on_guess(trace, seen)
 
 
 def unshown(module: Module, trace: Trace | None, seen_elsewhere: Collection[str] = ()) -> set[str]:

@@ -20,6 +20,7 @@ from ..sandbox.clocks import WorkClock
 from ..sandbox.limits import TooLong, within
 from ..search.evidence import BuildPlan
 from ..search.finder import Finder
+from ..search.trials.judging import judge
 from ..search.trials.trial import TrialRunner
 from ..trace.value_summary import LAYER
 from ..unknown import unknown_sizes
@@ -101,14 +102,17 @@ class BuiltClasses:
             finder = Finder(trials, names, self._file, text, Search(classes=[cls.__name__]), lambda path: "")
             with within(2 * seconds):
                 found = finder.example_of_plan(BuildPlan(NAME, {}, "usage", _worded(place, self._file)), cls.__name__, cls)
-            if found.doubtful:
+                certain = finder.mistakes(found) if found.doubtful else {}
+            if found.doubtful and not certain:
                 return
             example = ExampleRun(cls.__name__, found.expression, evidence=found.evidence, where=found.where)
+            number, calls = len(runner.trace.examples), evaluation.calls
             with within(seconds):
                 evaluated = runner.evaluate(example)
             evaluation.watch_anew()
-            example.doubtful = True  # What it shows is no ground for an error.
+            example.doubtful = True  # What it shows is no ground for another error.
             if evaluated is not None:
+                judge(runner.trace, example, number, evaluated.first_layer, calls, certain)
                 runner.record(evaluated)
                 runner.name_dims([evaluated])
                 _give_way(runner.trace, evaluated.example)
