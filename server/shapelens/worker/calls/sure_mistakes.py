@@ -36,7 +36,7 @@ _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of 
 # What sets attributes, or answers for them, by names that are computed.
 _BY_NAME = ("setattr", "__setattr__", "__getattr__", "__getattribute__", "__dict__", "vars", "exec", "locals")
 # A call that gives an object to a function, which may set anything of it: `set_attributes(self, options)`.
-GIVEN_AWAY = re.compile(r"(?<!def )\b(?!(?:super|isinstance|type|len|hasattr|getattr|id|repr|print|__init__)\()\w+\(\s*self\s*[,)]")
+_GIVEN_AWAY = re.compile(r"(?<!def )\b(?!(?:super|isinstance|type|len|hasattr|getattr|id|repr|print|__init__)\()\w+\(\s*self\s*[,)]")
 _LISTED_BY_NAME = ("add_module", "register_module", "register_buffer", "register_parameter")
 # What gives a notebook names that no cell binds.
 _OF_IPYTHON = ("get_ipython", "display", "In", "Out")  # names that it gives the text that it runs, beside those of the last outputs
@@ -299,10 +299,11 @@ def _is_set_nowhere(cls: type, name: str) -> bool:
     assigned = r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name)
     registered = r"\b(?:%s|setattr)\s*\([^()]*[\"']%s[\"']" % ("|".join(_LISTED_BY_NAME), re.escape(name))
     sets = re.compile("%s|%s" % (assigned, registered))
-    for code in _codes_of(cls):
-        text = "".join(linecache.getlines(code.co_filename))
-        if sets.search(text) or GIVEN_AWAY.search(text):
-            return False
+    codes = list(_codes_of(cls))
+    texts = ["".join(linecache.getlines(file)) for file in {code.co_filename for code in codes}]
+    if any(gives_objects_away(text) or sets.search(text) for text in texts):
+        return False
+    for code in codes:
         constants = {each for each in code.co_consts if isinstance(each, str)}
         if name in constants or not set(_BY_NAME).isdisjoint(code.co_names):
             return False
@@ -311,6 +312,12 @@ def _is_set_nowhere(cls: type, name: str) -> bool:
         if not set(_LISTED_BY_NAME).isdisjoint(code.co_names) and not constants:
             return False
     return True
+
+
+@lru_cache(maxsize=64)  # Many exceptions are asked about with one file.
+def gives_objects_away(text: str) -> bool:
+    """Returns True if a file's text gives an object to a function, which may set anything of it."""
+    return _GIVEN_AWAY.search(text) is not None
 
 
 def _codes_of(cls: type) -> Iterator[CodeType]:

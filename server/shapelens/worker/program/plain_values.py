@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 import torch
 
 from ..calls.exception_handlers import was_awaited
-from ..calls.sure_mistakes import GIVEN_AWAY, end_of, tree_of
+from ..calls.sure_mistakes import end_of, gives_objects_away, tree_of
 from ..loading.definitions import KEPT
 from ..sandbox.exceptions import is_raise, message_of, raised_at
 from .flow import Flow
@@ -69,7 +69,7 @@ def _is_attribute_of_no_line(owner: Any, name: Any) -> bool:
         return False
     set_by = re.compile(r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)|[\"']%s[\"']|\b(?:setattr|__dict__|vars|__slots__)\b" % (name, name))
     texts = ["".join(linecache.getlines(file)) for file in _files()]
-    return not any(set_by.search(text) or GIVEN_AWAY.search(text) for text in texts)
+    return not any(set_by.search(text) or gives_objects_away(text) for text in texts)
 
 
 def _are_plain(error: BaseException) -> bool:
