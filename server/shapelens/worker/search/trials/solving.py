@@ -41,6 +41,8 @@ def sizes_for(
         return None if hides(changed) else reaches(sizes)
 
     def hides(changed: Sizes) -> bool:
+        if trial.found is not None and trial.found.code == "matmul" and 1 in changed.values():
+            return True  # No product is meant to sum over one number.
         return _hides(free, changed, guessed, said) or (adds_samples(trial) and _has_step_a_sample({**free, **changed}, free))
 
     given: Set[Tuple[Tuple[str, int], ...]] = set()
