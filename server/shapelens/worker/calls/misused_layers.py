@@ -147,16 +147,19 @@ def made_at(value: Any, recorder: Recorder) -> List[Origin]:
 
 
 def does_not_bind(module: Any, args: Args, kwargs: Kwargs, error: BaseException) -> bool:
-    """Whether a call of a module failed as its `forward` does not take that many arguments, or none of these names."""
-    if type(error) is not TypeError or not says_so(message_of(error)):
-        return False
+    """True if a call of a module failed as its `forward` does not take that many arguments, or none of these names."""
+    return type(error) is TypeError and says_so(message_of(error)) and not binds(module, args, kwargs)
+
+
+def binds(module: Any, args: Args, kwargs: Kwargs) -> bool:
+    """False if the `forward` of a module takes other arguments, whatever their values are."""
     try:
         inspect.signature(module.forward).bind(*args, **kwargs)
     except TypeError:
-        return True
-    except ValueError:
         return False
-    return False
+    except ValueError:  # There is no signature.
+        return True
+    return True
 
 
 def is_applied_class(cls: Any, args: Args) -> bool:

@@ -14,6 +14,7 @@ from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, Optional, Tu
 
 import torch
 
+from ..calls.misused_layers import binds
 from ..calls.recovery import is_vague
 from ..evaluation.example_runner import ExampleRunner
 from ..evaluation.expression import MAKE, Maker, Namespace, compile_expression
@@ -48,8 +49,10 @@ class UnknownInputs:
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
         """What a module gives; None where what it is given is known, or where nothing is found that it can be given."""
-        if not any(_is_unknown(given) for given in (*args, *kwargs.values())) or not _binds(module, args, kwargs):
+        if not any(_is_unknown(given) for given in (*args, *kwargs.values())):
             return None
+        if UNKNOWN_KEYWORD not in kwargs and not binds(module, args, kwargs):
+            return None  # The call as it stands says so.
         calls = self._runner.evaluation.calls
         if isinstance(module, torch.nn.modules.loss._Loss):
             if getattr(module, "reduction", "") not in ("mean", "sum") or not any(isinstance(each, torch.Tensor) for each in args):
@@ -145,17 +148,6 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
     except (OSError, TypeError):
         return {}
     return {} if node is None else input_shapes(node, lines, None, None)
-
-
-def _binds(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
-    """False if `forward` takes other arguments, whatever their values are."""
-    try:
-        inspect.signature(module.forward).bind(*args, **{name: value for name, value in kwargs.items() if name != UNKNOWN_KEYWORD})
-    except TypeError:
-        return UNKNOWN_KEYWORD in kwargs
-    except ValueError:  # There is no signature.
-        return True
-    return True
 
 
 def _takes_no_more(module: Any, count: int) -> bool:
