@@ -77,7 +77,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _is_repository(folder: Path) -> bool:
-    """Whether a folder is the root of a repository of this user's: as for git itself, one of somebody else's says nothing."""
+    """True if a folder is the root of a repository of this user's: as for git itself, one of somebody else's says nothing."""
     try:
         (folder / ".git").lstat()
         return not hasattr(os, "getuid") or folder.stat().st_uid in (os.getuid(), 0)

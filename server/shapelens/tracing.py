@@ -94,7 +94,7 @@ class Trace:
 
     @property
     def ok(self) -> bool:
-        """Whether anything ran, and no finding is an error."""
+        """True if anything ran, and no finding is an error."""
         return bool(self.examples) and not any(finding.severity == "error" for finding in self.findings)
 
 

@@ -110,7 +110,7 @@ class Places:
 
 
 def is_constructor(call: Call, layer: LayerSeen) -> bool:
-    """Whether the positions of a call are those of a layer's constructor, as far as is known: not where a method or function of another
+    """True if the positions of a call are those of a layer's constructor, as far as is known: not where a method or function of another
     name makes the layer, `Net.load_from_checkpoint(path)`."""
     if call.qualified is not None:
         return call.qualified.rpartition(".")[2] == layer.class_name

@@ -63,7 +63,7 @@ class KnownByPart:
     fixes: Sequence[Fix]
 
     async def works(self, fix: Fix) -> bool:
-        """Whether a fix works as far as that part shows it. Raises GivenUp when the attempt does."""
+        """True if a fix works as far as that part shows it. Raises GivenUp when the attempt does."""
         return fix in self.fixes or await self.search.works(self.finding, fix)
 
 
@@ -159,7 +159,7 @@ class RepairSearch:
         return finding
 
     async def works(self, finding: Finding, fix: Fix) -> bool:
-        """Whether a fix of a finding works. Raises GivenUp when the attempt does."""
+        """True if a fix of a finding works. Raises GivenUp when the attempt does."""
         return await self._left(finding, fix) is not None
 
     async def _left(self, finding: Finding, fix: Fix) -> int | None:
@@ -235,7 +235,7 @@ def _good(working: Sequence[_Working]) -> list[_Working]:
 
 
 def _same_place(related: Related, better: Related) -> bool:
-    """Whether there is nothing to say of a place, as another says more of it, or of a part of it that is suspected."""
+    """True if there is nothing to say of a place, as another says more of it, or of a part of it that is suspected."""
     if related.file != better.file:
         return False
     inside = related.span.start <= better.span.start and better.span.end <= related.span.end

@@ -184,7 +184,7 @@ class Stages:
 
     @property
     def _is_alone(self) -> bool:
-        """Whether there is one example, of which it is said at once what is wrong."""
+        """True if there is one example, of which it is said at once what is wrong."""
         return len(self.run.examples) == 1 and self.run.search is None
 
     def _send_what_was_seen(self, in_time: bool) -> None:

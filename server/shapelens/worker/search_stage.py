@@ -76,7 +76,7 @@ class _ExampleOutcome(NamedTuple):
     took_too_long: bool
 
     def fits(self) -> bool:
-        """Whether the example ran to its end, and nothing was wrong on the way."""
+        """True if the example ran to its end, and nothing was wrong on the way."""
         return self.example.error is None and not self.calls.mismatches
 
 

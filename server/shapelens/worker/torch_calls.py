@@ -19,7 +19,7 @@ def argument(args: Tuple[Any, ...], kwargs: Dict[str, Any], index: int, *names: 
 
 
 def is_in_place(function: Callable[..., Any]) -> bool:
-    """Whether a function changes its first argument: `add_`, `x += y`, `x[i] = y`."""
+    """True if a function changes its first argument: `add_`, `x += y`, `x[i] = y`."""
     return is_named_in_place(getattr(function, "__name__", ""))
 
 

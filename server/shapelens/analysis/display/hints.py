@@ -374,7 +374,7 @@ def _of_assigned_layers(module: Module, trace: Trace, settings: Settings, done: 
 
 
 def _is_elsewhere(layer: LayerSeen, trace: Trace) -> bool:
-    """Whether a layer is a whole model that another file builds."""
+    """True if a layer is a whole model that another file builds."""
     return not layer.path and (layer.span is None or layer.span.file != trace.file)
 
 

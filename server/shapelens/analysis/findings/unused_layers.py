@@ -61,7 +61,7 @@ def _failed(trace: protocol.Trace, of_program: set[int]) -> set[int]:
 
 
 def _is_clear(owner: LayerSeen, unclear: set[str]) -> bool:
-    """Whether a layer that holds others was called, in examples that ran to their end."""
+    """True if a layer that holds others was called, in examples that ran to their end."""
     return bool(owner.calls) and owner.class_name not in unclear
 
 
@@ -70,7 +70,7 @@ def _called(trace: protocol.Trace) -> Iterator[LayerSeen]:
 
 
 def _is_idle(layer: LayerSeen, file: str) -> bool:
-    """Whether a layer of a file was never called."""
+    """True if a layer of a file was never called."""
     is_own = layer.span is not None and layer.span.file == file
     return is_own and layer.path != "" and not layer.calls and layer.call_span is None and layer.class_name != "Identity"
 

@@ -188,7 +188,7 @@ def _block_around(tree: ast.Module, first: int, last: int) -> list[ast.stmt]:
 
 
 def _holds(body: Sequence[ast.stmt], first: int, last: int) -> bool:
-    """Whether statements begin at a line or before, and end at another one or after."""
+    """True if statements begin at a line or before, and end at another one or after."""
     end = body[-1].end_lineno
     return body[0].lineno <= first and (end is None or last <= end)
 

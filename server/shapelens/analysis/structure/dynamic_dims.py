@@ -220,7 +220,7 @@ class _Finding:
             self._steps = {names: self._steps[names] for names in kept}
 
     async def _go_together(self, groups: Sequence[tuple[str, ...]]) -> bool:
-        """Whether dims may grow at once, each by its own number: in one order and in the other."""
+        """True if dims may grow at once, each by its own number: in one order and in the other."""
         changes: list[Sizes] = []
         for ordered in (groups, groups[::-1]):
             changes.append({})

@@ -311,7 +311,7 @@ def _once_each(layer: LayerSeen, *, is_shown: bool) -> LayerSeen:
 
 
 def is_trained(call: LayerCall) -> bool:
-    """Whether gradients lead back from what a call gave."""
+    """True if gradients lead back from what a call gave."""
     return any(value.requires_grad for value in _tensors(call.output))
 
 

@@ -21,12 +21,12 @@ _MOST_FRAMES = 40
 
 
 def names_samples(name: str) -> bool:
-    """Whether a name is one that people give to the samples of a batch."""
+    """True if a name is one that people give to the samples of a batch."""
     return name.lower() in _SAMPLES
 
 
 def names_steps(name: str) -> bool:
-    """Whether a name is one that people give to the steps of a sequence."""
+    """True if a name is one that people give to the steps of a sequence."""
     return name.lower() in _STEPS
 
 

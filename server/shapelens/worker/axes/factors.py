@@ -97,7 +97,7 @@ def roots_of(dims: Sequence[Sequence[Factor]]) -> FrozenSet[Axis]:
 
 
 def is_known(dims: Sequence[Sequence[Factor]]) -> bool:
-    """Whether it is known what dims are made of."""
+    """True if it is known what dims are made of."""
     return all(factor.axis.kind != UNKNOWN for dim in dims for factor in dim)
 
 
@@ -183,7 +183,7 @@ def _ends(sizes: Sequence[int]) -> List[int]:
 
 
 def _is_clean(end: int, ends: Sequence[int]) -> bool:
-    """Whether a dim may end here: where a factor does, or where it splits one evenly."""
+    """True if a dim may end here: where a factor does, or where it splits one evenly."""
     if end in ends:
         return True
     for inner, outer in zip(ends, ends[1:]):  # noqa: RUF007  Python 3.9.
@@ -238,7 +238,7 @@ def _exchanged(ends: Sequence[int], wanted: Sequence[int]) -> List[int]:
 
 
 def _is_turned(low: int, cut: int, high: int, inside: Sequence[int], asked: Sequence[int]) -> bool:
-    """Whether dims end where those above and below a cut would, put the other way round, or split or join them."""
+    """True if dims end where those above and below a cut would, put the other way round, or split or join them."""
     turned = low * (high // cut)
     outer = {end * low // cut for end in inside if end > cut}
     inner = {end * turned // low for end in inside if end < cut}

@@ -269,7 +269,7 @@ class Tracking:
         return None
 
     def _are_scores(self, call: TorchCall, given: List[KnownDims]) -> bool:
-        """Whether the result are scores of queries and keys, scaled or masked perhaps."""
+        """True if the result are scores of queries and keys, scaled or masked perhaps."""
         if call.name in _PRODUCTS:
             return len(given) == 2 and all(roots_of(each.dims) for each in given)
         return call.name in _KEEPS_SCORES and any(each.are_scores for each in given)

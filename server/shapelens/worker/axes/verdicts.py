@@ -41,12 +41,12 @@ def verdicts(tracking: Tracking, output: Any) -> Iterator[Verdict]:
 
 
 def _has(axis: Axis, dims: Sequence[Dim]) -> bool:
-    """Whether dims have an axis as it came."""
+    """True if dims have an axis as it came."""
     return any(factor.axis is axis for dim in dims for factor in dim)
 
 
 def _is_alone(axis: Axis, dims: Sequence[Dim]) -> bool:
-    """Whether one dim alone stems from an axis: scores of all samples with each other are meant."""
+    """True if one dim alone stems from an axis: scores of all samples with each other are meant."""
     return sum(any(axis in factor.axis.roots for factor in dim) for dim in dims) == 1
 
 

@@ -27,12 +27,12 @@ def _view(call: TorchCall) -> Optional[Sequence[Dims]]:
 
 
 def _is_turned_table(tensor: Tensor, result: Tensor) -> bool:
-    """Whether what was looked up or computed of constants gets the sizes of its dims in another order: the bias of relative positions."""
+    """True if what was looked up or computed of constants gets the sizes of its dims in another order: the bias of relative positions."""
     return not isinstance(tensor, torch.nn.Parameter) and tensor.shape != result.shape and sorted(tensor.shape) == sorted(result.shape)
 
 
 def _is_shift(tear: Tear) -> bool:
-    """Whether rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
+    """True if rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
 
     Source: Dai et al., "Transformer-XL", appendix B.
     """

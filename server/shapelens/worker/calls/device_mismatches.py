@@ -34,7 +34,7 @@ _ASKS = re.compile(r"cuda|gpu|mps|xpu|device|is_available|accelerator", re.IGNOR
 
 
 def may_be_told(text: str) -> bool:
-    """Whether a program names devices, and nothing in it moves tensors past what is followed."""
+    """True if a program names devices, and nothing in it moves tensors past what is followed."""
     return _NAMES_DEVICES.search(text) is not None and _MOVES_ITSELF.search(text) is None
 
 
@@ -93,7 +93,7 @@ def _tell(evaluation: Any, meeting: Meeting) -> None:
 
 
 def _came_from_outside(meeting: Meeting, root: Any) -> bool:
-    """Whether what lies on the CPU was given to the model that is called, or is the whole of it."""
+    """True if what lies on the CPU was given to the model that is called, or is the whole of it."""
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter):
         return root is not None and not any(_is_elsewhere(each) for each in root.parameters())
@@ -106,7 +106,7 @@ def _is_elsewhere(parameter: Tensor) -> bool:
 
 
 def _was_made_in_library(meeting: Meeting, span: FileSpan) -> bool:
-    """Whether a library has made what lies on the CPU while it was called: it knows what to do with it."""
+    """True if a library has made what lies on the CPU while it was called: it knows what to do with it."""
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter) or placement.operation == "DataLoader":
         return False
@@ -161,7 +161,7 @@ def _may_move_otherwise(files: List[str], document: str, failed_lines: Sequence[
 
 
 def _moves_on_condition(node: ast.AST, is_program: bool) -> bool:
-    """Whether a tree has an `if use_cuda:` in which something is moved, so that it is not followed where there is no accelerator.
+    """True if a tree has an `if use_cuda:` in which something is moved, so that it is not followed where there is no accelerator.
 
     is_program: what is no more than `if use_cuda: model.cuda()` is always done there, but in classes (rewrite/resilient.py).
     """

@@ -41,7 +41,7 @@ _handled: Dict[CodeType, List[Tuple[int, int, Set[str]]]] = {}
 
 
 def would_be_caught() -> bool:
-    """Whether a frame between here and the example has a handler around the line where it is."""
+    """True if a frame between here and the example has a handler around the line where it is."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         file = frame.f_code.co_filename
@@ -54,7 +54,7 @@ def would_be_caught() -> bool:
 
 
 def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
-    """Whether a frame from this one on has a handler of the user's for this very exception around the line where it is."""
+    """True if a frame from this one on has a handler of the user's for this very exception around the line where it is."""
     names = {cls.__name__ for cls in type(error).__mro__}
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         if not frame.f_code.co_filename.startswith((WORKER, "<")):
@@ -66,7 +66,7 @@ def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
 
 
 def was_awaited(error: BaseException) -> bool:
-    """Whether an exception left code that awaits it, though what awaits it is not there: `pytest.raises` without pytest."""
+    """True if an exception left code that awaits it, though what awaits it is not there: `pytest.raises` without pytest."""
     names = {cls.__name__ for cls in type(error).__mro__}
     places = [
         (frame.f_code, line) for frame, line in walk_tb(traceback_of(error)) if not frame.f_code.co_filename.startswith((WORKER, "<"))
@@ -76,7 +76,7 @@ def was_awaited(error: BaseException) -> bool:
 
 
 def is_raised_here(error: BaseException, frame: FrameType) -> bool:
-    """Whether a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
+    """True if a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
 
     What conditions within conditions refuse is often what only other settings avoid: the function goes on.
     """
@@ -176,7 +176,7 @@ def _block(lines: List[str]) -> str:
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler may be for a failed operation, and does not just raise again."""
+    """True if a handler may be for a failed operation, and does not just raise again."""
     raises = isinstance(handler.body[-1], ast.Raise)
     return not raises and not _names(handler.type) <= _OTHERS
 

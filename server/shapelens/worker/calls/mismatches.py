@@ -73,7 +73,7 @@ OF_THE_WORLD = ("missing-file", "unavailable")  # codes of notes on what the mac
 
 
 def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
-    """Whether a statement that failed may have done so because one above it did, or lacks what is in a file."""
+    """True if a statement that failed may have done so because one above it did, or lacks what is in a file."""
     failed = [found.span for found in trace.mismatches if found.code == "definition"]
     failed += [note.span for note in trace.notes if note.code in OF_THE_WORLD]
     computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
@@ -81,7 +81,7 @@ def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
 
 
 def is_set_elsewhere(error: BaseException) -> bool:
-    """Whether an object lacks an attribute that a method of its class sets: one that a program calls, of which only definitions ran."""
+    """True if an object lacks an attribute that a method of its class sets: one that a program calls, of which only definitions ran."""
     owner, name = type(getattr(error, "obj", None)), getattr(error, "name", None)
     if not isinstance(error, AttributeError) or name is None:
         return False
@@ -122,7 +122,7 @@ _OURS = ("shapelens", "_shapelens")
 
 
 def _raised_by_torch(error: BaseException) -> bool:
-    """Whether torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
+    """True if torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
     name = _raised_in(error)
     return name == "torch" or name.startswith("torch.")
 

@@ -93,7 +93,7 @@ def _aside(calls: Any) -> Iterator[List[Mismatch]]:
 
 
 def lacks_transpose(tensors: List[Tensor], recorder: Recorder) -> bool:
-    """Whether two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
+    """True if two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
     if len(tensors) < 2 or tensors[0].dim() < 2 or tensors[0].dim() != tensors[1].dim() or tensors[0].shape[-1] != tensors[1].shape[-1]:
         return False
     steps = [provenance.trace_back(tensor, tensor.dim() - 1, recorder) for tensor in tensors]
@@ -125,7 +125,7 @@ def _lacks_inner_dim(short: Tuple[int, ...], long: Tuple[int, ...]) -> bool:
 
 
 def is_moved(tensor: Tensor, dim: int, need: int, recorder: Recorder) -> bool:
-    """Whether the size that a layer needs in one dim of its input is that of another one, which a layer says: dims are to be permuted."""
+    """True if the size that a layer needs in one dim of its input is that of another one, which a layer says: dims are to be permuted."""
     if any(step.argument for step in provenance.trace_back(tensor, dim, recorder)[:1]):
         return False
     others = [other for other in range(1, tensor.dim()) if other != dim and tensor.shape[other] == need > 1]

@@ -206,7 +206,7 @@ class Calls:
 
     @property
     def _is_told(self) -> bool:
-        """Whether what fails is told, rather than that it ends an attempt."""
+        """True if what fails is told, rather than that it ends an attempt."""
         return self.refuse is None and not self.aside
 
     def _with_right_picture(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any, before: int) -> Any:
@@ -347,7 +347,7 @@ class Calls:
                 on_mismatch()
 
     def goes_past(self, found: Mismatch) -> bool:
-        """Whether a mismatch is one that an attempt goes past."""
+        """True if a mismatch is one that an attempt goes past."""
         return self.passes is not None and self.passes(found, self.spans)
 
     # --- the records of an example ---

@@ -110,7 +110,7 @@ class Recovery:
         return self.operation(function, args, kwargs, error)
 
     def goes_past(self, error: Exception) -> bool:
-        """Whether a failure is a mistake that an attempt goes past."""
+        """True if a failure is a mistake that an attempt goes past."""
         if self.calls.passes is None:
             return False
         trail = self._trail(error)
@@ -152,7 +152,7 @@ class Recovery:
 
     @property
     def _is_followed(self) -> bool:
-        """Whether what is called is called by the code as it stands: in an example, or as the program comes to it. The program's functions
+        """True if what is called is called by the code as it stands: in an example, or as the program comes to it. The program's functions
         that nothing calls are given what may be something else."""
         return tape.active or not op_cache.state.assumes_gradients
 
@@ -254,7 +254,7 @@ class Recovery:
         return trail
 
     def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
-        """Whether a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
+        """True if a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
         if self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs) or _is_given_nothing(args):
             return True
         if not unknown_sizes.state.met:
@@ -267,12 +267,12 @@ class Recovery:
         return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
 
     def is_given_unknown(self, args: Args, kwargs: Kwargs) -> bool:
-        """Whether a module is given something of which nothing is known."""
+        """True if a module is given something of which nothing is known."""
         with _plainly():
             return self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs)
 
     def _is_given_absent(self, args: Args, kwargs: Kwargs) -> bool:
-        """Whether an operation is given something of which nothing is known: in any example what comes of a package that could not be
+        """True if an operation is given something of which nothing is known: in any example what comes of a package that could not be
         imported, in a program, or after a statement that failed, anything. Any other example that is, has not the right inputs."""
         expected = not (op_cache.state.assumes_gradients or self.calls.gone_past)
         return holds_absent(args, expected=expected) or holds_absent(kwargs.values(), expected=expected)
@@ -313,17 +313,17 @@ def _of_loss(module: Any, args: Args, kwargs: Kwargs) -> List[Tensor]:
 
 
 def _is_given_nothing(args: Args) -> bool:
-    """Whether an operation of a program is given an empty list: what would have filled it may not have been followed."""
+    """True if an operation of a program is given an empty list: what would have filled it may not have been followed."""
     return op_cache.state.assumes_gradients and len(args) > 0 and type(args[0]) in (list, tuple) and not args[0]
 
 
 def is_unable(error: Exception) -> bool:
-    """Whether an operation failed only as there are no data."""
+    """True if an operation failed only as there are no data."""
     return is_unimplemented(error) or needs_data(error)
 
 
 def is_vague(tensor: Tensor) -> bool:
-    """Whether not even the number of dims of a stand-in is known."""
+    """True if not even the number of dims of a stand-in is known."""
     return tensor.__dict__.get(STAND_IN) == VAGUE
 
 
@@ -360,7 +360,7 @@ def _numbers(values: Any, depth: int = 0) -> List[Any]:
 
 
 def is_of_unknown_size(module: Any) -> bool:
-    """Whether a layer has a parameter of which a size is unknown: nothing is wrong with what it is given."""
+    """True if a layer has a parameter of which a size is unknown: nothing is wrong with what it is given."""
     return unknown_sizes.state.met and any(
         unknown_sizes.any_unknown(parameter.shape) for parameter in module._parameters.values() if isinstance(parameter, Tensor)
     )

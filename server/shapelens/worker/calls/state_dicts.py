@@ -61,7 +61,7 @@ class Compared(NamedTuple):
     others: List[str]  # what else torch says
 
     def refuses(self, strict: bool) -> bool:
-        """Whether torch raises an error."""
+        """True if torch raises an error."""
         return bool(self.sizes or self.others or (strict and (self.missing or self.unexpected)))
 
 
@@ -136,7 +136,7 @@ def without_unsure(evaluation: Any, file: str, text: str, failed_lines: Sequence
 
 
 def _is_asked_by_user(frames: Frames) -> bool:
-    """Whether user code itself calls: a library knows what it does."""
+    """True if user code itself calls: a library knows what it does."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((WORKER, TORCH)):
         frame = frame.f_back
@@ -159,7 +159,7 @@ def _mismatch(message: str, exception: str) -> Mismatch:
 
 
 def _is_unknown_module(value: Any) -> bool:
-    """Whether a module, or a part of it, is one of which not all is known."""
+    """True if a module, or a part of it, is one of which not all is known."""
     if not isinstance(value, torch.nn.Module):
         return False
     for part in modules(value):
@@ -175,7 +175,7 @@ def _is_unknown_module(value: Any) -> bool:
 
 
 def _is_known(state: Any) -> bool:
-    """Whether a state is a dict of names and tensors, and of other things that are no stand-ins."""
+    """True if a state is a dict of names and tensors, and of other things that are no stand-ins."""
     if is_absent(state) or not isinstance(state, Mapping) or not state:
         return False
     return all(type(name) is str for name in state) and not holds_absent(state.values())
@@ -240,7 +240,7 @@ def _compared_by_torch(module: Any, state: Any, own: Shapes) -> Optional[Compare
 
 
 def may_be_same(there: Tuple[int, ...], here: Tuple[int, ...]) -> bool:
-    """Whether two shapes are the same but for sizes that nobody knows."""
+    """True if two shapes are the same but for sizes that nobody knows."""
     if len(there) != len(here):
         return any(map(unknown_sizes.is_unknown, (*there, *here)))
     return all(one == other or unknown_sizes.is_unknown(one) or unknown_sizes.is_unknown(other) for one, other in zip(there, here))
@@ -358,7 +358,7 @@ def state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, Li
 
 
 def _has_to_do(tree: Optional[ast.AST], failed: ast.stmt, found: Mismatch, file: str) -> bool:
-    """Whether a statement that failed names what the state or the module was made of."""
+    """True if a statement that failed names what the state or the module was made of."""
     lines = [span.line for span in found.trail if span.file == file]
     if tree is None or not lines:
         return True

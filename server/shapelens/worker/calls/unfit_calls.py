@@ -19,12 +19,12 @@ _OF_BINDING = re.compile(r"\(\) (missing \d+ required|got an unexpected keyword|
 
 
 def says_so(message: str) -> bool:
-    """Whether the message of a TypeError is one that Python has for arguments that do not fit."""
+    """True if the message of a TypeError is one that Python has for arguments that do not fit."""
     return _OF_BINDING.search(message) is not None
 
 
 def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
-    """Whether one of the calls around a line of a frame has arguments that do not fit, and what it calls is the same whatever the frame's
+    """True if one of the calls around a line of a frame has arguments that do not fit, and what it calls is the same whatever the frame's
     function was given: a class or function of a module, or a method of the class that the function is of.
     """
     calls = [(_called(node.func, frame), node) for node in calls_around(tree, line) if _is_plain(node)]
@@ -32,7 +32,7 @@ def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
 
 
 def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type) -> bool:
-    """Whether the calls of a class around a line of a frame have no other arguments than constants, or ones that do not fit."""
+    """True if the calls of a class around a line of a frame have no other arguments than constants, or ones that do not fit."""
     calls = [node for node in calls_around(tree, line) if _called(node.func, frame) is cls and _is_plain(node)]
     given = [[*node.args, *(each.value for each in node.keywords)] for node in calls]
     are_fit = [_binds(cls, node) and not all(map(_is_constant, values)) for node, values in zip(calls, given)]
@@ -40,7 +40,7 @@ def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type
 
 
 def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) -> bool:
-    """Whether the calls of a function or method of torch's around a line of a frame are given nothing but constants and tensors that
+    """True if the calls of a function or method of torch's around a line of a frame are given nothing but constants and tensors that
     operations have made: these are tensors whatever the model is given, so that what is said of their type is wrong in the code.
     """
     calls = [node for node in calls_around(tree, line) if getattr(node.func, "attr", getattr(node.func, "id", "")) == name]
@@ -48,7 +48,7 @@ def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) ->
 
 
 def is_made(value: Any) -> bool:
-    """Whether something is a tensor that an operation has made, rather than an input, a part of one, or what stands for an unknown one.
+    """True if something is a tensor that an operation has made, rather than an input, a part of one, or what stands for an unknown one.
 
     Other objects than tensors have parts as well: what `rigid[..., None]` is depends on what is given.
     """
@@ -88,7 +88,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def _is_plain(node: ast.Call) -> bool:
-    """Whether the text says how many arguments there are, and how they are named."""
+    """True if the text says how many arguments there are, and how they are named."""
     return not any(isinstance(each, ast.Starred) for each in node.args) and all(each.arg is not None for each in node.keywords)
 
 
@@ -142,7 +142,7 @@ def _in_module(node: ast.expr, frame: FrameType) -> Any:
 
 
 def _binds(called: Any, node: ast.Call) -> bool:
-    """Whether a call's arguments fit; so too where that cannot be told."""
+    """True if a call's arguments fit; so too where that cannot be told."""
     try:
         signature = inspect.signature(called)
     except (TypeError, ValueError):

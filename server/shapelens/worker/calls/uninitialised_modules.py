@@ -59,7 +59,7 @@ def _without_super(cls: type) -> Optional[type]:
 
 
 def is_assigned_too_early(error: BaseException) -> bool:
-    """Whether a constructor has assigned a layer, a parameter or a buffer before `super().__init__()`: it fails whatever it is given."""
+    """True if a constructor has assigned a layer, a parameter or a buffer before `super().__init__()`: it fails whatever it is given."""
     return isinstance(error, AttributeError) and _TOO_EARLY.match(message_of(error)) is not None and _assignment(error) is not None
 
 
@@ -76,7 +76,7 @@ def assign_after_all(error: BaseException) -> Optional[Tuple[Any]]:
 
 
 def is_early(module: Any) -> bool:
-    """Whether a module was initialised as it was assigned to: a `super().__init__()` that follows would take away what it holds."""
+    """True if a module was initialised as it was assigned to: a `super().__init__()` that follows would take away what it holds."""
     return _EARLY in module.__dict__
 
 

@@ -34,7 +34,7 @@ class _DoesNotFit(BaseException):
 
 
 def is_unsure(module: Any, args: Args, kwargs: Kwargs, is_user_file: Callable[[str], bool]) -> bool:
-    """Whether a module is a library's and its sizes, or those of what it is given, are unknown."""
+    """True if a module is a library's and its sizes, or those of what it is given, are unknown."""
     if not unknown_sizes.state.met or is_user_file(_file_of(type(module))):
         return False
     if hasattr(type(module), unknown_sizes.OWN_SIZES):

@@ -179,7 +179,7 @@ class Experiment:
                 self.found.append(Dependence(IGNORED_INPUT, type(self.model).__name__, each.name, reads=each.name in read))
 
     def _matters(self, each: Input) -> bool:
-        """Whether anything that comes out changes with an input. What cannot be said is yes."""
+        """True if anything that comes out changes with an input. What cannot be said is yes."""
         for step in range(1, DRAWS + 1):
             with _plainly():
                 drawing.seed(10 + step)
@@ -262,7 +262,7 @@ class Experiment:
                 yield dim
 
     def _is_batch(self, each: Input, dim: int) -> bool:
-        """Whether what a place of an input gives depends on nothing else along its dim."""
+        """True if what a place of an input gives depends on nothing else along its dim."""
         place = int(each.tensor.shape[dim]) // 2
         changes = self._changes(each, dim, place)
         return all(set(changed) <= {place} for _, changed in changes)
@@ -310,7 +310,7 @@ class Experiment:
                     return
 
     def _has_batch(self, each: Input) -> bool:
-        """Whether dim 0 of an input is the batch for sure: a picture that a convolution takes."""
+        """True if dim 0 of an input is the batch for sure: a picture that a convolution takes."""
         wanted = {torch.nn.Conv2d: 4, torch.nn.Conv3d: 5}
         ranks = {rank for layer, rank in wanted.items() for part in parts_of(self.model) if isinstance(part, layer)}
         return each.tensor.is_floating_point() and each.tensor.dim() in ranks

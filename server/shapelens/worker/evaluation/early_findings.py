@@ -113,7 +113,7 @@ def _renumbered(found: Mismatch, number: Dict[int, int]) -> Mismatch:
 
 
 def says_the_same(said: Trace, found: Trace) -> bool:
-    """Whether two traces say the same of what is wrong; their layers may have other numbers."""
+    """True if two traces say the same of what is wrong; their layers may have other numbers."""
     return bool(_findings_key(said) == _findings_key(found))
 
 

@@ -34,7 +34,7 @@ Refuse = Callable[[Mismatch], BaseException]
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception is a failure of user code, which ends no more than what is evaluated."""
+    """True if an exception is a failure of user code, which ends no more than what is evaluated."""
     return not isinstance(error, (*RUN_IS_OVER, TooLong, op_cache.NeedsGraph))
 
 

@@ -122,7 +122,7 @@ def _where_it_fits(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _holds_numbers_of_data(value: Any) -> bool:
-    """Whether a value is a number, or holds some, that nobody knows as it is of data."""
+    """True if a value is a number, or holds some, that nobody knows as it is of data."""
     if type(value) not in (list, tuple, UnknownInt, UnknownFloat):
         return False
     return holds_data(value) or (unknown_sizes.state.cut and _seems_gathered(value))

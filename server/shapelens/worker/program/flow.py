@@ -290,7 +290,7 @@ class Flow:
         return {branches: other for branches, other in others.items() if other is not None}
 
     def goes_on(self, line: int) -> bool:
-        """Whether a `while` takes another turn with reports."""
+        """True if a `while` takes another turn with reports."""
         frame = sys._getframe(1)
         place = id(frame), line
         loop = self._loops.get(place)
@@ -311,7 +311,7 @@ class Flow:
         return False
 
     def goes_further(self, line: int) -> bool:
-        """Whether a `while` takes another turn without reports."""
+        """True if a `while` takes another turn without reports."""
         loop = self._further.get((id(sys._getframe(1)), line))
         if loop is None:
             return False
@@ -411,7 +411,7 @@ def counted(function: Any, value: Any, **kwargs: Any) -> Any:
 
 
 def is_of_unknown_number(items: Any, depth: int = 3) -> bool:
-    """Whether nobody knows how many items there are: of a stand-in, of data of unknown size, of what a loop that was cut short has
+    """True if nobody knows how many items there are: of a stand-in, of data of unknown size, of what a loop that was cut short has
     gathered, and of what goes through one of these (`enumerate`, `map`)."""
     if isinstance(items, _ITERATORS):
         return depth > 0 and any(is_of_unknown_number(part, depth - 1) for part in items.__reduce__()[1])
@@ -449,19 +449,19 @@ class _Entered:
 
 
 def _lacks_item(error: BaseException) -> bool:
-    """Whether code asked for an item that is not there only because the loop that would have gathered it was cut short."""
+    """True if code asked for an item that is not there only because the loop that would have gathered it was cut short."""
     if isinstance(error, KeyError):
         return bool(error.args) and unknown_sizes.is_missing_key(error.args[0])
     return isinstance(error, IndexError) and bool(unknown_sizes.state.partial) and str(error) == "list index out of range"
 
 
 def _is_within(branches: Branches, lines: Tuple[int, int]) -> bool:
-    """Whether the branches of a condition stand between two lines."""
+    """True if the branches of a condition stand between two lines."""
     return all(lines[0] <= branch[0] and branch[1] <= lines[1] for branch in branches if branch is not None)
 
 
 def _is_unknown(iterable: Any) -> bool:
-    """Whether an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, a bar)."""
+    """True if an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, a bar)."""
     if is_absent(iterable) or is_absent(getattr(iterable, "iterable", None)) or not hasattr(iterable, "__len__"):
         return True
     return isinstance(iterable, (enumerate, zip, map, filter, reversed))

@@ -107,7 +107,7 @@ class FunctionArguments:
 
     @property
     def is_known(self) -> bool:
-        """Whether the program has given a tensor to the function."""
+        """True if the program has given a tensor to the function."""
         return any(self._given.values())
 
     @property
@@ -267,13 +267,13 @@ class FunctionArguments:
         return forms.distinct_forms([*own, *forms.forms_by_name(leaf.name), *forms.general_forms(path)], path)
 
     def _is_one_of_a_batch(self, name: str) -> bool:
-        """Whether a parameter is made a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
+        """True if a parameter is made a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
         return any(
             last_name(call.func) == "unsqueeze" and [ast.unparse(each) for each in call.args] == ["0"] for call in self._calls_around(name)
         )
 
     def _is_made_tensor(self, name: str) -> bool:
-        """Whether a parameter is an array, or a table of numbers, that becomes a tensor: `torch.FloatTensor(state)`."""
+        """True if a parameter is an array, or a table of numbers, that becomes a tensor: `torch.FloatTensor(state)`."""
         return any(
             last_name(call.func) in _TENSORS_OF and isinstance(call.args[0], ast.Name) for call in self._calls_around(name) if call.args
         )
@@ -317,7 +317,7 @@ class FunctionArguments:
         return self._batch(name)
 
     def _is_only_handed_on(self, name: str) -> bool:
-        """Whether all that a function does with a parameter is to give it to functions that are not torch's."""
+        """True if all that a function does with a parameter is to give it to functions that are not torch's."""
         if self._node is None:
             return False
         index, names = index_of(self._node), getattr(inspect.unwrap(self._function), "__globals__", {})
@@ -361,7 +361,7 @@ class FunctionArguments:
         return self._cls is not None and self._node is not None and self._node.name == "__init__"
 
     def _is_only_written(self, name: str) -> bool:
-        """Whether a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
+        """True if a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
         index = index_of(self._node) if self._node is not None else None
         loads = index.loads.get(name, ()) if index is not None else ()
         return bool(loads) and all(_is_written(node, index.parents) for node in loads)  # type: ignore[union-attr]
@@ -495,7 +495,7 @@ def _is_module_of_torch(value: Any) -> bool:
 
 
 def _has_no_tensors(uses: Uses) -> bool:
-    """Whether something has parts, and none that is called like a tensor: a client, a data set, a search index."""
+    """True if something has parts, and none that is called like a tensor: a client, a data set, a search index."""
     parts = {name: part for name, part in uses.parts.items() if not all(hasattr(torch.Tensor, each) for each in (name, *part.parts))}
     return bool(parts) and not any(tensors_by_name(name) and not part.kinds.get("called") for name, part in parts.items())
 
@@ -505,7 +505,7 @@ def _is_of_tensors(name: str) -> bool:
 
 
 def _is_written(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """Whether an expression is a part of a text: of an f-string, of what `%` and `format` fill in, of what is printed."""
+    """True if an expression is a part of a text: of an f-string, of what `%` and `format` fill in, of what is printed."""
     parent = parents.get(node)
     if isinstance(parent, ast.Tuple):
         node, parent = parent, parents.get(parent)

@@ -83,7 +83,7 @@ def methods_of_tensors(name: str, cls: type, file: str) -> List[Tuple[str, str, 
 
 
 def _calls_what_is_held(node: ast.AST, cls: type) -> bool:
-    """Whether code calls an attribute of `self` that is no method: a network, a loss."""
+    """True if code calls an attribute of `self` that is no method: a network, a loss."""
     called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
     return any(isinstance(each.value, ast.Name) and each.value.id == "self" and not hasattr(cls, each.attr) for each in called)
 

@@ -84,7 +84,7 @@ def _last_value(tree: ast.Module, name: str, line: int) -> Optional[ast.expr]:
 
 
 def _gives_nothing(function: FunctionType) -> bool:
-    """Whether a function computes something and returns nothing: one that only raises or passes is to be overridden."""
+    """True if a function computes something and returns nothing: one that only raises or passes is to be overridden."""
     node = _definition(function)
     if node is None or not any(isinstance(each, (ast.Assign, ast.AugAssign)) for each in node.body):
         return False

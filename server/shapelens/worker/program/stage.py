@@ -197,5 +197,5 @@ def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluate
 
 
 def _holds_layer(seen: SeenValues) -> bool:
-    """Whether a value is a layer: those are numbered by the evaluation that made them."""
+    """True if a value is a layer: those are numbered by the evaluation that made them."""
     return any(key is not None and key[0] == "layer" for key in seen.counts)

@@ -151,7 +151,7 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
 
 
 def _takes_no_more(module: Any, count: int) -> bool:
-    """Whether `**batch` can have given a module nothing but the arguments of which there are so many."""
+    """True if `**batch` can have given a module nothing but the arguments of which there are so many."""
     parameters = parameters_of(module.forward)
     return len(parameters) == count and all(each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters)
 

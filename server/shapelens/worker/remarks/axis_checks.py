@@ -36,7 +36,7 @@ def torn(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
 
 
 def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
-    """Whether rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
+    """True if rows are padded by one and read as if they were not, which shifts each of them: scores of relative positions.
 
     Source: Dai et al., "Transformer-XL", appendix B.
     """
@@ -78,7 +78,7 @@ def attends_to_heads(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCal
 
 
 def _is_split_into_heads(node: Optional[provenance.Derivation], shape: Tuple[Any, ...]) -> bool:
-    """Whether a tensor `[B, T, heads, size]` is the output of a linear layer whose features were split, with the dims in this order."""
+    """True if a tensor `[B, T, heads, size]` is the output of a linear layer whose features were split, with the dims in this order."""
     heads, size = shape[-2:]
     for _ in range(NEAR):
         if node is None or not node.parents:
@@ -99,7 +99,7 @@ def _is_split_into_heads(node: Optional[provenance.Derivation], shape: Tuple[Any
 
 
 def _is_linear(node: Optional[provenance.Derivation]) -> bool:
-    """Whether a linear layer gave a tensor, or a part of it."""
+    """True if a linear layer gave a tensor, or a part of it."""
     for _ in range(3):
         if node is None:
             return False

@@ -35,7 +35,7 @@ def node_of(tensor: Tensor) -> Optional[provenance.Derivation]:
 
 
 def is_data(tensor: Tensor) -> bool:
-    """Whether a tensor follows from an input of the example, rather than from constants and parameters alone."""
+    """True if a tensor follows from an input of the example, rather than from constants and parameters alone."""
     todo, done = [node_of(tensor)], 0
     seen: Set[int] = set()
     while todo and done < MOST_NODES:

@@ -65,7 +65,7 @@ def _changed(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall]:
 
 
 def _single_by_itself(tensor: Tensor) -> bool:
-    """Whether the last dim of a tensor, of size 1, is that of an input or of a layer's output, so that nobody asked for it here.
+    """True if the last dim of a tensor, of size 1, is that of an input or of a layer's output, so that nobody asked for it here.
 
     A dim made by `unsqueeze`, `keepdim=True`, `[:, None]` or a view is there for the sake of a broadcast.
     """
@@ -163,7 +163,7 @@ def _stretched_loss(args: Args, kwargs: Kwargs, result: Any) -> Optional[OddCall
 
 
 def _is_computed(tensor: Tensor) -> bool:
-    """Whether a single number is the sum or mean of others."""
+    """True if a single number is the sum or mean of others."""
     node = maker_of(tensor)
     return node is not None and node.operation in ("sum", "mean", "prod", "max", "min")
 

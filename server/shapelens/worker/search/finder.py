@@ -350,7 +350,7 @@ class Finder:
         return replace(found, variants=tuple(self._other_options(found)))
 
     def _fails_as_called(self, name: str, way: WayToBuild, trial: Trial) -> bool:
-        """Whether what a call of the project fails at is wrong in the code."""
+        """True if what a call of the project fails at is wrong in the code."""
         may_be_wrong = is_mismatch(trial) or (not _may_be_old(way) and lacks_parts(trial, self._nodes.get(name), self._file))
         return way.call is not None and may_be_wrong
 
@@ -539,12 +539,12 @@ def _of_known(known: Known) -> FoundExample:
 
 
 def _is_built_by_project(found: FoundExample) -> bool:
-    """Whether the project says itself how the model of an example is built."""
+    """True if the project says itself how the model of an example is built."""
     return found.evidence in ("usage", "factory")
 
 
 def _runs(trial: Trial, cls: type) -> bool:
-    """Whether an attempt ran to its end, and came to `forward` of the class, where it came to any."""
+    """True if an attempt ran to its end, and came to `forward` of the class, where it came to any."""
     return trial.error is None and (cls in trial.classes or not trial.classes)
 
 
@@ -557,12 +557,12 @@ def _further(one: Optional[ChoiceNode], other: Optional[ChoiceNode]) -> Optional
 
 
 def _is_of_project(way: WayToBuild) -> bool:
-    """Whether the project itself builds a class so, or a function of it that needs no argument."""
+    """True if the project itself builds a class so, or a function of it that needs no argument."""
     return (way.call is not None and not _may_be_old(way)) or way.plan.evidence == "factory"
 
 
 def _may_be_old(way: WayToBuild) -> bool:
-    """Whether documentation says how to build a class: names in it may be those of an older version, sizes fit each other."""
+    """True if documentation says how to build a class: names in it may be those of an older version, sizes fit each other."""
     return way.call is not None and way.call.file.endswith(DOCUMENTATION)
 
 
@@ -577,7 +577,7 @@ def _said_of(found: FoundExample) -> Said:
 
 
 def _is_settled(known: Known) -> bool:
-    """Whether an example is not compared with others as long as it runs."""
+    """True if an example is not compared with others as long as it runs."""
     return known.chosen or known.proven
 
 

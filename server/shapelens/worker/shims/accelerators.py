@@ -35,7 +35,7 @@ class Stream:
         return event or Event()
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """True if all work is done."""
         return True
 
     def pool(self) -> Any:
@@ -56,7 +56,7 @@ class Event:
         return 1.0
 
     def query(self) -> bool:
-        """Whether it is over."""
+        """True if it is over."""
         return True
 
     record = wait = synchronize = nothing

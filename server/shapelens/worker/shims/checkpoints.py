@@ -43,7 +43,7 @@ def keep(value: Any, file: Any) -> None:
 
 
 def is_kept(file: Any) -> bool:
-    """Whether the run has saved something there."""
+    """True if the run has saved something there."""
     return _place(file) in _saved
 
 

@@ -58,7 +58,7 @@ def _text() -> str:
 
 
 def _expects_failure(frame: FrameType) -> bool:
-    """Whether the code that opens a file catches that the file is not there."""
+    """True if the code that opens a file catches that the file is not there."""
     text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     return any(first <= frame.f_lineno <= last for first, last in guarded_lines(text, CATCH_MISSING))
 

@@ -25,7 +25,7 @@ def autocast_dtype() -> Optional[torch.dtype]:
 
 
 def is_under_way() -> bool:
-    """Whether an autocast is, on or off."""
+    """True if an autocast is, on or off."""
     return bool(_nested)
 
 
@@ -56,7 +56,7 @@ def _end() -> None:
 
 
 def autocast_is_on() -> bool:
-    """Whether the innermost autocast that is under way is one that is on, whatever its device."""
+    """True if the innermost autocast that is under way is one that is on, whatever its device."""
     if _nested:
         return _nested[-1] is not None
     if torch.is_autocast_enabled():

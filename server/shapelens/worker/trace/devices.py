@@ -206,7 +206,7 @@ class Devices:
         return "cuda" if type(value) is int else None
 
     def _says_cpu(self) -> bool:
-        """Whether the user's code that calls says "cpu" itself."""
+        """True if the user's code that calls says "cpu" itself."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith((WORKER, TORCH)):
             frame = frame.f_back

@@ -195,7 +195,7 @@ def _torch_owns(function: Any) -> bool:
 
 
 def is_torch_layer(module: Any) -> bool:
-    """Whether a module's forward is torch's own and calls no user code (a Sequential does)."""
+    """True if a module's forward is torch's own and calls no user code (a Sequential does)."""
     return _torch_owns(type(module).forward) and not isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict))
 
 
@@ -225,13 +225,13 @@ def expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> 
 
 
 def is_unmet(expected: Expectation) -> bool:
-    """Whether the size is another one; that of a nested tensor is no number."""
+    """True if the size is another one; that of a nested tensor is no number."""
     size = expected.tensor.shape[expected.dim]
     return type(size) is int and size != expected.need
 
 
 def _weight_agrees(module: Any) -> bool:
-    """Whether the weight has the sizes that the attributes say: eager goes by the weight, which user code may have replaced."""
+    """True if the weight has the sizes that the attributes say: eager goes by the weight, which user code may have replaced."""
     weight = getattr(module, "weight", None)
     if not isinstance(weight, Tensor):
         return True

@@ -71,7 +71,7 @@ class Holdings:
 
 
 def has_known_sizes(tensor: Any) -> bool:
-    """Whether no size of a parameter or buffer depends on data, or on what failed."""
+    """True if no size of a parameter or buffer depends on data, or on what failed."""
     return not unknown_sizes.state.met or not _counts(tensor) or not any(map(unknown_sizes.is_unknown, tensor.shape))
 
 
@@ -98,7 +98,7 @@ def _own(module: Any) -> Amount:
 
 
 def _shares_nothing(modules: Sequence[Any]) -> bool:
-    """Whether no tensor and no child has two owners, and no class has a list of parameters of its own."""
+    """True if no tensor and no child has two owners, and no class has a list of parameters of its own."""
     seen = set()
     Module = torch.nn.Module
     for module in modules:

@@ -98,7 +98,7 @@ def mark_stand_in(result: Any) -> None:
 
 
 def follows_failure(values: Any) -> bool:
-    """Whether tensors were computed from what stands in for the result of a failed operation."""
+    """True if tensors were computed from what stands in for the result of a failed operation."""
     todo = [tensor.__dict__.get(ORIGIN) for tensor in tensors_in(values)]
     seen: Set[int] = set()
     while todo and len(seen) < MOST_STEPS:

@@ -287,7 +287,7 @@ class Recorder:
 
 
 def _is_unknown(value: Any, cls: type) -> bool:
-    """Whether a value that is no tensor stands in for one that nobody knows, or is a number that depends on data."""
+    """True if a value that is no tensor stands in for one that nobody knows, or is a number that depends on data."""
     if cls is int or cls is float or cls is str or cls is bool:
         return unknown_sizes.state.met and cls is int and unknown_sizes.is_unknown(value)
     return cls in unknown_sizes.UNKNOWN_NUMBERS or cls in unknown_sizes.STAND_INS or is_absent(value)

@@ -73,7 +73,7 @@ def _suspect(node: Derivation, recorder: Recorder, behind: bool) -> Suspect:
 
 
 def _decides(node: Derivation) -> bool:
-    """Whether the arguments of an operation, or of a layer's constructor, decide on the shape of the result."""
+    """True if the arguments of an operation, or of a layer's constructor, decide on the shape of the result."""
     if node.module is None:
         return node.site >= 0 and node.operation in REARRANGING
     rank = len(node.result)

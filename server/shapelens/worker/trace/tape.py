@@ -222,13 +222,13 @@ class Tape:
                 todo += [parent for parent, _ in node.parents]
 
     def has_freed(self, tensor: Tensor, since: int) -> bool:
-        """Whether `backward` has gone back through what made a tensor, and freed what that kept. since: `backwards` before that."""
+        """True if `backward` has gone back through what made a tensor, and freed what that kept. since: `backwards` before that."""
         node = tensor.__dict__.get(ORIGIN)
         freed = self._freed.get(id(node.parents)) if node is not None and node.learns and STAND_IN not in tensor.__dict__ else None
         return freed is not None and freed[2] > since
 
     def requires_gradient(self, tensor: Tensor) -> bool:
-        """Whether a tensor is sure to require a gradient in eager as well."""
+        """True if a tensor is sure to require a gradient in eager as well."""
         node = tensor.__dict__.get(ORIGIN)
         if not self.active or not tensor.requires_grad or STAND_IN in tensor.__dict__:
             return False

@@ -73,7 +73,7 @@ class Branches:
 
 
 def gave_up(error: Optional[BaseException], mismatches: List[Mismatch], is_user_file: Callable[[str], bool]) -> bool:
-    """Whether an evaluation took a path that is not the one to take: user code raised on purpose there, or missed what the other path sets.
+    """True if an evaluation took a path that is not the one to take: user code raised on purpose there, or missed what the other path sets.
 
     `error` ended it; `mismatches` are what it went on after, an exception of a module among it.
     """
@@ -101,7 +101,7 @@ def decide() -> bool:
 
 
 def called_by_library() -> bool:
-    """Whether the code that called torch is an installed package's, as a random transform of a picture is."""
+    """True if the code that called torch is an installed package's, as a random transform of a picture is."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_ON_THE_WAY) and frame.f_back is not None:
         frame = frame.f_back

@@ -165,12 +165,12 @@ def _is_absent(cls: Any) -> bool:
 
 
 def is_absent(value: Any) -> bool:
-    """Whether a value is a stand-in itself, and no class of the file that derives from one."""
+    """True if a value is a stand-in itself, and no class of the file that derives from one."""
     return isinstance(value, _StandInMetaclass) and _is_absent(value)
 
 
 def holds_absent(values: Any, depth: int = 0, expected: bool = False) -> bool:
-    """Whether one of some values, or of the lists, tuples and dicts among them, is a stand-in; expected: one that no other input avoids,
+    """True if one of some values, or of the lists, tuples and dicts among them, is a stand-in; expected: one that no other input avoids,
     for what could not be imported, and for the shape of what that gave."""
     for value in values:
         kind = type(value)
@@ -183,7 +183,7 @@ def holds_absent(values: Any, depth: int = 0, expected: bool = False) -> bool:
 
 
 def is_unknown_tensor(value: Any) -> bool:
-    """Whether a stand-in is what a call gave that was given tensors."""
+    """True if a stand-in is what a call gave that was given tensors."""
     return isinstance(value, _StandInMetaclass) and value._shapelens_is_tensor and _is_absent(value)
 
 

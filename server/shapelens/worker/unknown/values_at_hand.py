@@ -39,7 +39,7 @@ def values_at_hand(error: BaseException) -> Iterator[Any]:
 
 
 def rests_on_data(error: BaseException) -> bool:
-    """Whether an exception of Python's or numpy's may come from a number or array that only data has."""
+    """True if an exception of Python's or numpy's may come from a number or array that only data has."""
     if not isinstance(error, ON_DATA):
         return False
     return any(_is_data(value) for value in (*error.args, *values_at_hand(error)))

@@ -106,7 +106,7 @@ def call_with_input(omitted: OmittedInput, value: Value, recorder: Recorder, fil
 
 
 def _keeps_ranks(recorder: Recorder, file: str, omitted: OmittedInput) -> bool:
-    """Whether the tensors that the branch assigns to names have the ranks that those names held before it."""
+    """True if the tensors that the branch assigns to names have the ranks that those names held before it."""
     for number, seen in recorder.seen.items():
         site, key = recorder.sites[number], seen.sequence[-1]
         is_assigned = site.function == omitted.function.__qualname__ and site.kind == "assign" and site.place[0] in omitted.branch.lines

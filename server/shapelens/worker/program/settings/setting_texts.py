@@ -109,7 +109,7 @@ def _setting_of_forward(cls: type, name: str, given: int = 0) -> Optional[inspec
 
 
 def _may_be(given: Optional[ast.AST], value: Any) -> bool:
-    """Whether a setting that is given so may have this value: a number or text takes no truth."""
+    """True if a setting that is given so may have this value: a number or text takes no truth."""
     if given is None:
         return True
     return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
@@ -120,5 +120,5 @@ def _parameters(cls: type) -> List[str]:
 
 
 def _hands_on(cls: type) -> bool:
-    """Whether a class takes keywords that it does not name: it hands them on to its parts."""
+    """True if a class takes keywords that it does not name: it hands them on to its parts."""
     return any(each.kind is each.VAR_KEYWORD for each in parameters_of(cls))

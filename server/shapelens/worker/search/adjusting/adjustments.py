@@ -449,5 +449,5 @@ class _Adjusting(FailedConstruction):
 
 
 def _is_unset(value: Any) -> bool:
-    """Whether a value stands for one that is set later."""
+    """True if a value stands for one that is set later."""
     return value is None or (type(value) is int and value <= 0)

@@ -184,7 +184,7 @@ class FailureSite:
         return place if 0 <= place < len(call.args) else None
 
     def _builds(self, call: ast.Call, level: Level, caller: Level) -> bool:
-        """Whether a call of what a name of the caller's holds builds the object that `self` is: `self.block(dim)`."""
+        """True if a call of what a name of the caller's holds builds the object that `self` is: `self.block(dim)`."""
         try:
             return level.code.co_name == "__init__" and caller.evaluate(call.func) is type(level.owner)
         except Exception:  # It cannot be asked again.

@@ -126,7 +126,7 @@ def _solutions(failure: FailureSite, depth: int, level: Level, test: ast.expr, n
 
 
 def _asks_for_none(test: ast.expr, needed: bool) -> bool:
-    """Whether a condition wants a value to be None."""
+    """True if a condition wants a value to be None."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Is if needed else ast.IsNot):
         return False
     other = test.comparators[0]

@@ -15,7 +15,7 @@ CALLED = ("forward", "__call__", "training_step")
 
 
 def is_abstract(cls: Any, tree: ast.Module) -> bool:
-    """Whether a class is a base or a mixin: it has no forward, one that does nothing, or methods that it leaves to others."""
+    """True if a class is a base or a mixin: it has no forward, one that does nothing, or methods that it leaves to others."""
     if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
         return True
     if inspect.isabstract(cls):
@@ -43,7 +43,7 @@ def _forward_of(cls: type) -> Any:
 
 
 def does_nothing(body: List[ast.stmt]) -> bool:
-    """Whether a function only documents itself, passes, or says that it is not implemented."""
+    """True if a function only documents itself, passes, or says that it is not implemented."""
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -69,7 +69,7 @@ def _called_on_self(node: ast.AST) -> List[str]:
 
 
 def _left_to_others(cls: type, name: str) -> bool:
-    """Whether a method is there for others to override: it raises NotImplementedError and nothing else."""
+    """True if a method is there for others to override: it raises NotImplementedError and nothing else."""
     method = getattr(cls, name, None)
     node = function_node(method) if callable(method) else None
     return node is not None and does_nothing(node.body) and "NotImplemented" in ast.dump(node)

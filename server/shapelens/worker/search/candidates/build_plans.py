@@ -205,7 +205,7 @@ def _handed_on(init: Any, open_ended: List[inspect.Parameter]) -> Optional[Tuple
 
 
 def is_record(cls: type) -> bool:
-    """Whether the class's constructor is made from its fields: a dataclass, a NamedTuple, or one of pydantic's or attrs'."""
+    """True if the class's constructor is made from its fields: a dataclass, a NamedTuple, or one of pydantic's or attrs'."""
     if "__init__" in vars(cls) and hasattr(vars(cls)["__init__"], "__code__") and not hasattr(cls, "__dataclass_fields__"):
         return False
     return (
@@ -234,7 +234,7 @@ def _fields(cls: type, optional_too: bool = False) -> List[Parameter]:
 
 
 def is_whole(cls: type, tree: ast.Module) -> bool:
-    """Whether a class is a network, as far as the document tells: none of its other classes builds it."""
+    """True if a class is a network, as far as the document tells: none of its other classes builds it."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name != cls.__name__:
             for part in ast.walk(node):

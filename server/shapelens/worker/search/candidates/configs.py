@@ -23,7 +23,7 @@ READS_BOTH_WAYS = 'type("Config", (dict,), {"__getattr__": dict.__getitem__})'
 
 
 def looks_like_config(name: str) -> bool:
-    """Whether a parameter's name is that of an object with settings."""
+    """True if a parameter's name is that of an object with settings."""
     name = name.lower()
     return name in NAMES or name.rpartition("_")[2] in ("config", "cfg", "conf", "args", "opt", "hparams", "params", "configs", "options")
 
@@ -163,12 +163,12 @@ def _needs_arguments(function: ast.FunctionDef) -> bool:
 
 
 def is_absent(cls: type) -> bool:
-    """Whether a class stands in for one of a package that is not installed."""
+    """True if a class stands in for one of a package that is not installed."""
     return bool(vars(cls).get("_shapelens_absent"))
 
 
 def _knows(cls: type, parts: Any) -> bool:
-    """Whether a config class has most of the settings that the code asks for."""
+    """True if a config class has most of the settings that the code asks for."""
     known = set(dir(cls)) | set(getattr(cls, "__annotations__", {})) | set(getattr(cls, "__dataclass_fields__", {}))
     for base in cls.__mro__:
         function = vars(base).get("__init__")

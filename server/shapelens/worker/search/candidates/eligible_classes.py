@@ -13,7 +13,7 @@ from .name_priors import TEXTUAL, prior_of
 
 
 def can_be_called_as(cls: type, uses: Uses) -> bool:
-    """Whether a class can be called as the code calls the parameter."""
+    """True if a class can be called as the code calls the parameter."""
     position = initialiser(cls)
     if position is None or (position[0] is torch.nn.Module and any(count or keywords for count, keywords in uses.calls)):
         return False  # Its signature takes anything, but it takes nothing.
@@ -30,7 +30,7 @@ def can_be_called_as(cls: type, uses: Uses) -> bool:
 
 
 def is_simple(cls: type) -> bool:
-    """Whether a class is one of somebody's own that is built from numbers and texts."""
+    """True if a class is one of somebody's own that is built from numbers and texts."""
     if cls.__module__.partition(".")[0] in {"torch", "numpy", *getattr(sys, "stdlib_module_names", ("builtins",))}:
         return False
     try:
@@ -45,6 +45,6 @@ def is_simple(cls: type) -> bool:
 
 
 def has_attributes_of(cls: type, uses: Uses) -> bool:
-    """Whether a class's objects have the attributes that the code asks for."""
+    """True if a class's objects have the attributes that the code asks for."""
     own = {name for _, node in methods(cls) for name in index_of(node).stored}
     return all("self." + part in own or hasattr(cls, part) for part in uses.parts if part not in uses.optional)

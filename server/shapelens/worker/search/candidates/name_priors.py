@@ -210,12 +210,12 @@ def prior_of(name: str, is_number: bool = False) -> Optional[Prior]:
 
 
 def is_plural(name: str) -> bool:
-    """Whether a name reads like that of a list of sizes: `dims`, `kernel_sizes`, `hidden_dims`; `num_heads` and `filters` don't count."""
+    """True if a name reads like that of a list of sizes: `dims`, `kernel_sizes`, `hidden_dims`; `num_heads` and `filters` don't count."""
     found = words(name)
     return "s" in found[1:] and "num" not in found
 
 
 def is_embedding_width(name: str) -> bool:
-    """Whether a name is that of the width of embeddings: `embed_dim`, `emb_size`, `d_embedding`."""
+    """True if a name is that of the width of embeddings: `embed_dim`, `emb_size`, `d_embedding`."""
     found = set(words(name))
     return "embed" in found and bool(found & {"dim", "size"}) and found <= {"embed", "dim", "size", "word", "tokens", "input", "in"}

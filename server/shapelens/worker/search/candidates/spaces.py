@@ -19,7 +19,7 @@ Size = Callable[[str, int], str]  # a place for a guessed number, by its name
 
 
 def is_space(cls: Optional[type], name: str = "") -> bool:
-    """Whether a parameter of this name, or one that asks for this class, is a space of an environment."""
+    """True if a parameter of this name, or one that asks for this class, is a space of an environment."""
     return name in NAMES if cls is None else any(base.__name__ == "Space" and _library(base) in LIBRARIES for base in cls.__mro__)
 
 

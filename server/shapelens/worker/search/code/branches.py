@@ -20,7 +20,7 @@ def statements_without(function: Any, name: str) -> int:
 
 
 def is_passed_on(function: Any, name: str) -> bool:
-    """Whether a parameter is an argument of a method or of a layer that the function calls, rather than of one that asks for it."""
+    """True if a parameter is an argument of a method or of a layer that the function calls, rather than of one that asks for it."""
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and _ASKS.match(node.func.id)):
             given = [*node.args, *[keyword.value for keyword in node.keywords]]

@@ -74,7 +74,7 @@ def _position(node: Any) -> Tuple[int, int]:
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement of its own assigns to a name, of what it does not read itself."""
+    """True if a statement of its own assigns to a name, of what it does not read itself."""
     if not (isinstance(statement, ast.Assign) and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)):
         return False
     return not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement.value))
@@ -112,7 +112,7 @@ class _ItemsRead:
         self.lists: List[Optional[Any]] = []  # of layers, that are gone through beside it
 
     def note(self, node: ast.expr) -> bool:
-        """Whether it is known what the text does with it at one place."""
+        """True if it is known what the text does with it at one place."""
         parent = self._index.parents.get(node)
         if isinstance(parent, ast.Subscript) and parent.value is node:
             number = _number(parent.slice)
@@ -213,7 +213,7 @@ def _loop_over(index: Index, node: ast.AST) -> Tuple[Any, Optional[ast.expr]]:
 
 
 def _is_state_of_lstm(model: Any, call: ast.Call, node: ast.expr) -> bool:
-    """Whether `node` is h and c in `self.lstm(x, node)`."""
+    """True if `node` is h and c in `self.lstm(x, node)`."""
     if len(call.args) < 2 or call.args[1] is not node or not isinstance(call.func, ast.Attribute):
         return False
     return isinstance(getattr(model, call.func.attr, None), (nn.LSTM, nn.LSTMCell))

@@ -190,7 +190,7 @@ class _Function:
             uses.add("number", 0)
 
     def _may_be_no_function(self, called: ast.AST) -> bool:
-        """Whether the code asks whether what it calls can be called: `d() if callable(d) else d`, or by a predicate of its own."""
+        """True if the code asks whether what it calls can be called: `d() if callable(d) else d`, or by a predicate of its own."""
         name, node = dotted(called), self.index.parents.get(called)
         while name is not None and node is not None and not isinstance(node, (ast.FunctionDef, ast.Lambda)):
             for asked in ast.walk(node.test) if isinstance(node, (ast.If, ast.IfExp)) else ():
@@ -204,7 +204,7 @@ class _Function:
     # --- each form ---
 
     def _is_asked_for(self, node: ast.Subscript, key: str) -> bool:
-        """Whether an `if` around the item of a dict asks whether the item is there: `if "masks" in targets: … targets["masks"]`."""
+        """True if an `if` around the item of a dict asks whether the item is there: `if "masks" in targets: … targets["masks"]`."""
         asked = "%r in %s" % (key, ast.unparse(node.value))
         around = self.index.parents.get(node)
         while around is not None:
@@ -236,7 +236,7 @@ class _Function:
             self.node_used(node, uses.part(name))
 
     def _method(self, call: ast.Call, name: str, uses: Uses) -> bool:
-        """Whether a method is one of dicts, texts, lists or modules."""
+        """True if a method is one of dicts, texts, lists or modules."""
         if name in DICT_METHODS:
             key = call.args[0] if call.args and name in ("get", "pop", "setdefault") else None
             uses.add("dict")
@@ -421,7 +421,7 @@ class _Function:
         return is_own and passed.position is not None and self._builtin(passed.call, passed.name, passed.position, uses)
 
     def _builtin(self, call: ast.Call, name: str, position: int, uses: Uses) -> bool:
-        """Whether it is a call of Python's or torch's own, of which is known what it takes."""
+        """True if it is a call of Python's or torch's own, of which is known what it takes."""
         if name in ("len", "sum", "enumerate", "zip", "any", "all") or (name in ("max", "min", "prod") and len(call.args) == 1):
             uses.add("list")
             around = self.index.parents.get(call)
@@ -541,11 +541,11 @@ _CALLS: Tuple[Callable[[_Function, _Passed, Uses], bool], ...] = (
 
 
 def _is_embedding(function: ast.AST, where: Any) -> bool:
-    """Whether it is a method of torch's embeddings: `nn.Embedding.from_pretrained`."""
+    """True if it is a method of torch's embeddings: `nn.Embedding.from_pretrained`."""
     owner = look_up(function.value, where) if isinstance(function, ast.Attribute) else None
     return isinstance(owner, type) and issubclass(owner, (torch.nn.Embedding, torch.nn.EmbeddingBag))
 
 
 def _is_given_texts(call: Any) -> bool:
-    """Whether each argument of a call is a text: `sentence.split(" ")`, and not `logits.split(64)`."""
+    """True if each argument of a call is a text: `sentence.split(" ")`, and not `logits.split(64)`."""
     return all(isinstance(argument, ast.Constant) and isinstance(argument.value, str) for argument in call.args)

@@ -218,7 +218,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[Tuple[ast.expr, ast.ex
 
 
 def _says_setting(value: ast.expr) -> bool:
-    """Whether a value is a setting, a condition, or is there only under a condition."""
+    """True if a value is a setting, a condition, or is there only under a condition."""
     is_condition = isinstance(value, (ast.Compare, ast.BoolOp)) or (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not))
     return is_condition or _name(value) is not None or (isinstance(value, ast.IfExp) and _condition_of(value) is not None)
 

@@ -44,7 +44,7 @@ class Index:
 
 
 def is_table(node: ast.AST) -> bool:
-    """Whether what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
+    """True if what is subscripted is a constant of the module by its name: `ACT2FN`, `NORMS`."""
     name = dotted(node)
     return name.isupper() and len(name) > 1
 
@@ -58,7 +58,7 @@ def index_of(node: ast.AST) -> Index:
 
 
 def is_torch(item: Any) -> bool:
-    """Whether a class or function is torch's own."""
+    """True if a class or function is torch's own."""
     return str(getattr(item, "__module__", "")).partition(".")[0] == "torch"
 
 

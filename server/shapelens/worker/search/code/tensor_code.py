@@ -13,7 +13,7 @@ _EINOPS = {"rearrange", "einsum"}
 
 
 def is_of_tensors(node: ast.AST) -> bool:
-    """Whether code calls a method of tensors, multiplies matrices, or speaks of functions of torch or einops (`torch.stack`, `F.relu`)."""
+    """True if code calls a method of tensors, multiplies matrices, or speaks of functions of torch or einops (`torch.stack`, `F.relu`)."""
     for part in ast.walk(node):
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
             return True

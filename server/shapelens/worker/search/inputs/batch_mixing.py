@@ -42,7 +42,7 @@ def _is_flat(form: Form) -> bool:
 
 
 def _mixes_batch(runner: TrialRunner, model: Any, node: ChoiceNode) -> bool:
-    """Whether a tensor came about that has the batch twice, [B, B], as scores of attention have it."""
+    """True if a tensor came about that has the batch twice, [B, B], as scores of attention have it."""
     before, batch = runner.seen, node.sizes.get("#B")
     if before is None or batch is None:
         return False

@@ -33,7 +33,7 @@ class ArgumentChoice(NamedTuple):
         return "%s.%s" % (self.name, self.key) if self.container else self.name
 
     def is_in(self, line: str) -> bool:
-        """Whether a line of the text speaks of it."""
+        """True if a line of the text speaks of it."""
         return re.search(r"\b%s\b" % re.escape(self.key if self.container and not self.key.isdigit() else self.name), line) is not None
 
 

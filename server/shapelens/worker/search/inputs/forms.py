@@ -82,7 +82,7 @@ def distinct_forms(found: Iterable[Form], path: str) -> List[Form]:
 
 
 def is_of_channels(name: str, form: Form) -> bool:
-    """Whether a size is that of the channels of pictures: what is called so, or the second of four."""
+    """True if a size is that of the channels of pictures: what is called so, or the second of four."""
     if form.rank != 4 or form.dtype != "f32":
         return False
     return name.rpartition(".")[2] == "C" or "⟨%s⟩" % name in form.template.split(", ")[1]
@@ -92,7 +92,7 @@ _SIDES = ("P", "H", "W", "@h", "@H", "@height", "@w", "@W", "@width")  # what a 
 
 
 def is_of_side(name: str, form: Form) -> bool:
-    """Whether a size is the height or width of a picture: what is called so, or one of the last two of four."""
+    """True if a size is the height or width of a picture: what is called so, or one of the last two of four."""
     role = name.rpartition(".")[2]
     return role in _SIDES or (form.rank == 4 and role in ("U2", "U3"))
 
@@ -172,7 +172,7 @@ def _forms_of_layer(layer: Any, parameter: str) -> List[Form]:
 
 
 def _makes_pictures_of_vectors(layer: Any) -> bool:
-    """Whether a layer is the first of a generator's, as in DCGAN: https://arxiv.org/abs/1511.06434"""
+    """True if a layer is the first of a generator's, as in DCGAN: https://arxiv.org/abs/1511.06434"""
     is_transposed = isinstance(layer, (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d))
     return is_transposed and min(layer.kernel_size) > 2 and {*layer.stride, *layer.dilation} == {1} and not any(layer.padding)
 

@@ -218,7 +218,7 @@ class InputSearch:
         return self.too_long or self._hopeless or len(self._tried) >= self.most or self.runner.is_over
 
     def _is_exhausted(self, node: ChoiceNode) -> bool:
-        """Whether so many other choices ended as this one did that it depends on none of them."""
+        """True if so many other choices ended as this one did that it depends on none of them."""
         return node.trial is not None and self._alike.get(_words_of(node.trial), 0) >= MOST_ALIKE
 
     def _push(self, heap: List[Tuple[float, int, ChoiceNode]], node: ChoiceNode) -> None:
@@ -255,7 +255,7 @@ class InputSearch:
         return False
 
     def _takes_less(self, node: ChoiceNode) -> bool:
-        """Whether an attempt with smaller pictures comes to its end in much less time: `forward` loops over them."""
+        """True if an attempt with smaller pictures comes to its end in much less time: `forward` loops over them."""
         before = self.runner.clock()
         return self._attempt(node) and self.runner.clock() - before < self.runner.most_seconds / 2
 
@@ -328,7 +328,7 @@ class InputSearch:
         return {name: found for name, found in texts.items() if found}
 
     def _has_other_indices(self, name: str) -> bool:
-        """Whether the name of another required parameter speaks for indices."""
+        """True if the name of another required parameter speaks for indices."""
         others = [forms.forms_by_name(each.name) for each in self._parameters if each.name != name and _is_required(each)]
         return any(found and found[0].dtype == "i64" for found in others)
 
@@ -540,7 +540,7 @@ def _words_of(trial: Trial) -> Tuple[Any, str]:
 
 
 def _asks_for_dims(trial: Trial) -> bool:
-    """Whether an attempt failed as a tensor has too few dims or too many."""
+    """True if an attempt failed as a tensor has too few dims or too many."""
     return any(demand.kind == "rank" for demand in demands(trial))
 
 
@@ -558,7 +558,7 @@ def _fits_by_chance(node: ChoiceNode, failed: ChoiceNode) -> bool:
 
 
 def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
-    """Whether a node says something that the one that it came from did not: other sizes that change nothing lead nowhere."""
+    """True if a node says something that the one that it came from did not: other sizes that change nothing lead nowhere."""
     if node.trial is None or other.trial is None or [each.form for each in node.arguments] != [each.form for each in other.arguments]:
         return True
     if other.trial.reached != node.trial.reached or other.trial.place != node.trial.place:
@@ -628,5 +628,5 @@ def _as_said(said: InputShape, of_text: List[Form], likely: List[Form], rest: Li
 
 
 def _speaks_for_itself(named: Sequence[Form]) -> bool:
-    """Whether a name is telling enough to count more than the first layer: indices, graphs."""
+    """True if a name is telling enough to count more than the first layer: indices, graphs."""
     return bool(named) and (named[0].dtype == "i64" or named[0].template.startswith("f32[⟨N⟩"))

@@ -69,7 +69,7 @@ MEASURED = "f32 B D, f32 B T D, f32 B C P P, f32 B, f32 B 1"
 
 
 def is_measured(name: str) -> bool:
-    """Whether a parameter of a function that is no `forward` has the name of what a model gives: `logits`, `y_hat`, `mu`."""
+    """True if a parameter of a function that is no `forward` has the name of what a model gives: `logits`, `y_hat`, `mu`."""
     return _MEASURED.fullmatch(words_of(name)) is not None
 
 
@@ -92,7 +92,7 @@ _PLAYS = re.compile(r"\b(\w+_)?(actions?|rewards?|q_?values?|policy)(_\w+)?\b", 
 
 
 def is_played(text: str) -> bool:
-    """Whether code is about an agent: it speaks of actions or rewards."""
+    """True if code is about an agent: it speaks of actions or rewards."""
     return _PLAYS.search(text) is not None
 
 
@@ -106,7 +106,7 @@ _GRAPH = re.compile(r"edge_?(index|attr|weight|type|feat|list)\w*|edges?_index|a
 
 
 def is_graph(name: str) -> bool:
-    """Whether a name says that an input is a graph's: what goes with it has nodes for rows, and no batch."""
+    """True if a name says that an input is a graph's: what goes with it has nodes for rows, and no batch."""
     return _GRAPH.fullmatch(words_of(name)) is not None
 
 
@@ -158,7 +158,7 @@ _STATE = re.compile(r"(?:%s)\Z" % "|".join(next(row for row in _TABLE.split("\n"
 
 
 def is_state(name: str) -> bool:
-    """Whether a name is that of a recurrent layer's state."""
+    """True if a name is that of a recurrent layer's state."""
     return _STATE.match(words_of(name)) is not None
 
 

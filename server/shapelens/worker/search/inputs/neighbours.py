@@ -287,7 +287,7 @@ def _free(node: ChoiceNode) -> List[str]:
 
 
 def _is_of_mask(found: Mismatch, line: str) -> bool:
-    """Whether it is a mask that does not fit at a line."""
+    """True if it is a mask that does not fit at a line."""
     return (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(line) is not None
 
 

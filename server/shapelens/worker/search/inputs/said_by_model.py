@@ -132,7 +132,7 @@ def _kept_in(module: torch.nn.Module) -> Mapping[str, Any]:
 
 
 def takes_one_at_a_time(model: torch.nn.Module) -> bool:
-    """Whether a recurrent model takes a single step of a single sample, as `embedding(input).view(1, 1, -1)` says."""
+    """True if a recurrent model takes a single step of a single sample, as `embedding(input).view(1, 1, -1)` says."""
     if not any(isinstance(each, torch.nn.RNNBase) for each in itertools.islice(module_tree.modules(model), MOST_MODULES)):
         return False
     function = function_node(getattr(model, "forward", None))

@@ -36,12 +36,12 @@ def are_square(model: Any, picture: Optional[Tuple[int, int]]) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _is_of_sides(cls: type) -> bool:
-    """Whether the code of a class says that pictures are higher or wider."""
+    """True if the code of a class says that pictures are higher or wider."""
     return any(_says_sides(node) for _, definition in methods(cls) for node in ast.walk(definition))
 
 
 def _says_sides(node: ast.AST) -> bool:
-    """Whether a parameter is a height or width, a name speaks of signals, or two numbers at the end of a product differ: `64 * 1 * 18`."""
+    """True if a parameter is a height or width, a name speaks of signals, or two numbers at the end of a product differ: `64 * 1 * 18`."""
     if isinstance(node, ast.arg):
         return _OF_SIDES.fullmatch(node.arg) is not None or _OF_SIGNALS.search(node.arg) is not None
     if isinstance(node, (ast.Name, ast.Attribute)):

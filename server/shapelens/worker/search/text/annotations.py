@@ -156,7 +156,7 @@ def _ranks(body: Sequence[Fact]) -> List[int]:
 
 
 def _possible(shape: InputShape, ranks: Sequence[int], sure: bool, least: int) -> bool:
-    """Whether the body bears out what was said of a shape. What is said of a container is not what the body does with its elements."""
+    """True if the body bears out what was said of a shape. What is said of a container is not what the body does with its elements."""
     if shape.container or shape.parts or shape.dims is None:
         return True
     return len(shape.dims) in ranks if sure else len(shape.dims) >= least

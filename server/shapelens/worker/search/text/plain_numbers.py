@@ -61,7 +61,7 @@ def _compares(test: ast.expr) -> Iterator[ast.Compare]:
 
 
 def _is_about(compare: ast.Compare, name: str) -> bool:
-    """Whether a comparison is one of a parameter with numbers."""
+    """True if a comparison is one of a parameter with numbers."""
     operands = [compare.left, *compare.comparators]
     others = [each for each in operands if not (isinstance(each, ast.Name) and each.id == name)]
     is_ordered = all(type(each) in _COMPARED for each in compare.ops)
@@ -82,7 +82,7 @@ def _holds(compare: ast.Compare, number: float) -> bool:
 
 
 def _uses_plainly(node: ast.expr, name: str) -> bool:
-    """Whether an argument is a parameter, or an arithmetic expression of it: no size, item or attribute of one."""
+    """True if an argument is a parameter, or an arithmetic expression of it: no size, item or attribute of one."""
     if isinstance(node, ast.BinOp):
         return _uses_plainly(node.left, name) or _uses_plainly(node.right, name)
     return isinstance(node, ast.Name) and node.id == name

@@ -49,7 +49,7 @@ def _of_receiver(rank: Rank) -> Rank:
 
 
 def _is_repeated_for_samples(tensor: ast.expr, times: Sequence[ast.expr]) -> bool:
-    """Whether a dim that `unsqueeze` has just made is repeated as often as there are samples."""
+    """True if a dim that `unsqueeze` has just made is repeated as often as there are samples."""
     if not (isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr == "unsqueeze" and tensor.args):
         return False
     place = integer(tensor.args[0])

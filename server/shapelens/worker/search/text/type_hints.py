@@ -55,7 +55,7 @@ def from_annotation(annotation: Optional[ast.expr], aliases: Aliases) -> Optiona
 
 
 def excludes_tensors(annotation: Optional[ast.expr]) -> bool:
-    """Whether an annotation says that the parameter holds no tensor: `int`, `Optional[str]`, `Tuple[int, int]`, `Callable[…]`."""
+    """True if an annotation says that the parameter holds no tensor: `int`, `Optional[str]`, `Tuple[int, int]`, `Callable[…]`."""
     if annotation is None:
         return False
     annotation = _parsed(annotation)

@@ -275,7 +275,7 @@ class _ShapeReader:
                     fact.strength = SURE
 
     def _given(self, test: ast.expr) -> bool:
-        """Whether a condition asks no more than whether a parameter was given."""
+        """True if a condition asks no more than whether a parameter was given."""
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
             return isinstance(test.left, ast.Name) and test.left.id in self.found
         if isinstance(test, ast.Call) and getattr(test.func, "id", "") == "exists" and len(test.args) == 1:

@@ -176,7 +176,7 @@ def _apart_from_dtypes(runner: TrialRunner, base: Mismatches, left: Mismatches, 
 
 
 def _is_refused(found: Mismatch, expression: str) -> bool:
-    """Whether the code's own check says a size of the input that it does not take."""
+    """True if the code's own check says a size of the input that it does not take."""
     said = set(map(int, _INT.findall(found.message))) if found.exception == "AssertionError" else set()
     return bool(said & {size for size in _sizes_in(expression) if size > LARGEST_BATCH_OR_CHANNELS})
 
@@ -229,7 +229,7 @@ def _without_consequences(base: Mismatches, left: Mismatches) -> Mismatches:
 
 
 def _all_follow_first(base: Mismatches) -> bool:
-    """Whether all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times, or
+    """True if all that fails in a run has to do with what fails first: its place gave what led to the others, or runs several times, or
     the others are layers that refuse the same for the same reason."""
     first, *others = base.values()
     others = [other for other in others if not _OF_STAND_IN.search(other.message) and not _are_refused_alike(first, other)]
@@ -237,12 +237,12 @@ def _all_follow_first(base: Mismatches) -> bool:
 
 
 def _follows(first: Mismatch, other: Mismatch) -> bool:
-    """Whether the place of a mismatch gave what led to another one."""
+    """True if the place of a mismatch gave what led to another one."""
     return _is_in(first.span, [other.span, *[suspect.span for suspect in other.suspects]])
 
 
 def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bool:
-    """Whether a place is one of these, or a part of the expression at one of these."""
+    """True if a place is one of these, or a part of the expression at one of these."""
     if span is None:
         return False
     start, end = (span.line, span.column), (span.end_line, span.end_column)
@@ -253,7 +253,7 @@ def _is_in(span: Optional[FileSpan], places: Sequence[Optional[FileSpan]]) -> bo
 
 
 def _are_refused_alike(one: Mismatch, other: Mismatch) -> bool:
-    """Whether two layers ask for the same size of what was given to both."""
+    """True if two layers ask for the same size of what was given to both."""
     is_of_layers = bool(one.argument and other.argument) and one.got is not None and one.need is not None
     return is_of_layers and (one.got, one.need, one.inputs[:1]) == (other.got, other.need, other.inputs[:1])
 
@@ -291,7 +291,7 @@ def _clash(found: Mismatch) -> Tuple[int, ...]:
 
 
 def _still_clash(one: Mismatch, other: Mismatch) -> bool:
-    """Whether two sizes clash in a mismatch after a change as before, or in one dim at least of those that are compared."""
+    """True if two sizes clash in a mismatch after a change as before, or in one dim at least of those that are compared."""
     if one.lacks_transpose and other.lacks_transpose:
         return True
     before, after = _clashes(one), _clashes(other)
@@ -299,7 +299,7 @@ def _still_clash(one: Mismatch, other: Mismatch) -> bool:
 
 
 def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
-    """Whether the sizes of a mismatch are the same after a change, or go along with each other so that none makes them fit."""
+    """True if the sizes of a mismatch are the same after a change, or go along with each other so that none makes them fit."""
     if one == other:
         return True
     if len(one) != 2 or len(other) != 2:
@@ -308,7 +308,7 @@ def _never_fit(one: Tuple[int, ...], other: Tuple[int, ...]) -> bool:
 
 
 def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
-    """Whether a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
+    """True if a mismatch may rest on the code alone. is_alone: all the rest of the example fits.
 
     Of a layer it may where the constructor of another one, or of a normalisation, says the size that arrived, or where nothing else fails;
     of an operation where layers or parameters say the sizes of both sides, or where nothing else fails. A dtype may be wrong where
@@ -329,14 +329,14 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
 
 
 def _is_refused_by_constructor(found: Mismatch) -> bool:
-    """Whether what a constructor refuses is written in its call, rather than an argument that the example gives."""
+    """True if what a constructor refuses is written in its call, rather than an argument that the example gives."""
     refusing = _REFUSING.match(found.message)
     is_named = refusing is None or found.span is None or is_called_by_name(refusing[1], found.span)
     return is_named and _OF_ARGUMENTS.search(found.message) is None
 
 
 def _are_sizes_said(found: Mismatch) -> bool:
-    """Whether layers or parameters say the sizes that clash: of both sides of an operation, of what a layer takes."""
+    """True if layers or parameters say the sizes that clash: of both sides of an operation, of what a layer takes."""
     of_layers = [each for each in found.origins if each.argument]
     if not of_layers or _is_rearranged(found, of_layers[0]):
         return False
@@ -344,7 +344,7 @@ def _are_sizes_said(found: Mismatch) -> bool:
 
 
 def _may_be_certain_alone(found: Mismatch) -> bool:
-    """Whether a mismatch may rest on the code where all the rest of the example fits."""
+    """True if a mismatch may rest on the code where all the rest of the example fits."""
     if _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
         return False
     if found.code == "dtype":
@@ -356,7 +356,7 @@ def _may_be_certain_alone(found: Mismatch) -> bool:
 
 
 def _changes_parameter_when_made(found: Mismatch) -> bool:
-    """Whether a constructor changes a parameter in place that it has made: nobody makes a model without gradients."""
+    """True if a constructor changes a parameter in place that it has made: nobody makes a model without gradients."""
     return found.code == "in-place" and len(found.origins) < 2 and found.span is not None and is_in_constructor(found.span)
 
 
@@ -366,12 +366,12 @@ def _forms_asked_for(found: Mismatch) -> Set[str]:
 
 
 def _is_of_rank(found: Mismatch) -> bool:
-    """Whether tensors of another number of dims may be what a mismatch asks for."""
+    """True if tensors of another number of dims may be what a mismatch asks for."""
     return "rank" in _forms_asked_for(found)
 
 
 def _may_hang_on_rank(found: Mismatch) -> bool:
-    """Whether an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's.
+    """True if an input of another number of dims might avoid a mismatch, which asks for it, comes through joined dims, or is a view's.
 
     What is joined along the second dim of five may be joined along the last one of two.
     """
@@ -380,7 +380,7 @@ def _may_hang_on_rank(found: Mismatch) -> bool:
 
 
 def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
-    """Whether dims were joined or moved between the layer that says a size and what failed."""
+    """True if dims were joined or moved between the layer that says a size and what failed."""
     for suspect in found.suspects:
         if suspect.layer is not None and suspect.layer == origin.layer:
             return False
@@ -390,7 +390,7 @@ def _is_rearranged(found: Mismatch, origin: Origin) -> bool:
 
 
 def _fits_no_square(found: Mismatch) -> bool:
-    """Whether a layer asks for features that no square picture has: 2048, where 1024 channels of 7 · 7 were flattened."""
+    """True if a layer asks for features that no square picture has: 2048, where 1024 channels of 7 · 7 were flattened."""
     for suspect in found.suspects if found.code == "linear-in-features" else ():
         if suspect.operation in _FLATTENING and len(suspect.shape) == 4 and found.got is not None and found.need is not None:
             channels, height, width = suspect.shape[1:]
@@ -401,13 +401,13 @@ def _fits_no_square(found: Mismatch) -> bool:
 
 
 def _fits_as_one(found: Mismatch, other: Mismatch) -> bool:
-    """Whether two sizes that are to be equal are 1 and what follows the picture: only one that has a single place fits."""
+    """True if two sizes that are to be equal are 1 and what follows the picture: only one that has a single place fits."""
     before, after = _clashes(found), _clashes(other)
     return found.code == "cat" and any(min(before[back]) == min(after[back]) == 1 for back in before.keys() & after.keys())
 
 
 def _is_refused_before(base: Mismatches, mistake: Mistake, other: Mismatches) -> bool:
-    """Whether a layer refuses in another run what it takes in this one, before it comes to the mistake: the two ask for different sizes."""
+    """True if a layer refuses in another run what it takes in this one, before it comes to the mistake: the two ask for different sizes."""
     earlier = list(other)[: list(other).index(mistake)]
     return any(key not in base and other[key].argument and other[key].need is not None for key in earlier)
 
@@ -431,7 +431,7 @@ def _stands(
 
 
 def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatches], sizes: Set[int]) -> bool:
-    """Whether a mismatch stands where an input has another number of dims, or the code wants the one that it had. sizes: of its dims."""
+    """True if a mismatch stands where an input has another number of dims, or the code wants the one that it had. sizes: of its dims."""
     if other is None:
         return True
     if mistake in other:  # What has as many dims as it should may still have other sizes than what it meets.
@@ -445,7 +445,7 @@ def _stands_at_rank(base: Mismatches, mistake: Mistake, other: Optional[Mismatch
 
 
 def _lacks_a_dim(found: Mismatch, sizes: Set[int]) -> bool:
-    """Whether a view asks for as many times more numbers as a dim has, or fewer: the code counts on one dim less, or on one more."""
+    """True if a view asks for as many times more numbers as a dim has, or fewer: the code counts on one dim less, or on one more."""
     asked = sorted(_clash(found)) if found.code == "view" and _VIEWED.search(found.message) else []
     # 2 is the size of a batch, and what a wrong factor is most often.
     return len(asked) == 2 and asked[0] > 0 and asked[1] % asked[0] == 0 and asked[1] // asked[0] in sizes - {1, 2}
@@ -457,14 +457,14 @@ def _sizes_in(expression: str) -> Set[int]:
 
 
 def _stands_at_dtype(base: Mismatches, mistake: Mistake, other: Optional[Mismatches]) -> bool:
-    """Whether a mismatch stands where an input has another dtype, or the code wants the one that it had."""
+    """True if a mismatch stands where an input has another dtype, or the code wants the one that it had."""
     if other is None or mistake in other:
         return True
     return any("dtype" in each.code or "dtype" in _forms_asked_for(each) for key, each in other.items() if key not in base)
 
 
 def _refuses(found: Mismatch, size: int, other: int) -> bool:
-    """Whether a mismatch says that the code wants this size in the place of the other one."""
+    """True if a mismatch says that the code wants this size in the place of the other one."""
     clash = _clash(found)
     if len(clash) != 2 or 0 in clash:
         return False
@@ -532,7 +532,7 @@ def _dims_that_never_fit(found: Mismatch, again: Mismatch) -> Set[int]:
 
 
 def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]], by_chance: Set[int]) -> bool:
-    """Whether the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one; or one
+    """True if the difference of the sizes of a mismatch follows a number evenly in these three runs, and is zero for no whole one; or one
     size is the other as many times as the number says, which is one head, or one layer, where they fit."""
     clashes = [(size, _clash(found)) for size, found in runs[:3]]
     if _is_of_one(runs[0][1]):
@@ -550,13 +550,13 @@ def _fits_with_none(runs: Sequence[Tuple[int, Mismatch]], by_chance: Set[int]) -
 
 
 def _is_of_one(found: Mismatch) -> bool:
-    """Whether all dims but the last one of what a layer was given are 1, as code has it that takes one character after the other."""
+    """True if all dims but the last one of what a layer was given are 1, as code has it that takes one character after the other."""
     shape = found.inputs[0].shape if found.inputs and found.argument else None
     return shape is not None and len(shape) > 1 and set(shape[:-1]) == {1}
 
 
 def _has_size(found: Mismatch, size: int) -> bool:
-    """Whether a dim of what a mismatch was given has this size."""
+    """True if a dim of what a mismatch was given has this size."""
     return any(size in (each.shape or ()) for each in found.inputs)
 
 

@@ -31,12 +31,12 @@ _OF_STEPS = re.compile(r"\b(?:%s):⟨(\d+)⟩" % "|".join(STEPS))
 
 
 def is_mismatch(trial: Trial) -> bool:
-    """Whether an attempt failed as tensors did not fit, in the file's own code."""
+    """True if an attempt failed as tensors did not fit, in the file's own code."""
     return trial.found is not None and trial.found.code not in NOT_OF_TENSORS and bool(trial.found.trail)
 
 
 def cannot_be_built(trial: Trial) -> bool:
-    """Whether an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit. One that builds it of
+    """True if an attempt to build a model failed as tensors or the arguments of one of torch's layers did not fit. One that builds it of
     what is not there, as of a file of settings, says nothing of that."""
     traceback = traceback_of(trial.error) if trial.error is not None else None
     if traceback is None or trial.found is None or not trial.found.trail:
@@ -60,7 +60,7 @@ def places_of(runner: TrialRunner, trial: Trial) -> List[FileSpan]:
 
 
 def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[FileSpan]) -> bool:
-    """Whether an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
+    """True if an example that runs does what another one failed at. One that takes another way says nothing of what failed."""
     if runner.is_over or attempt(runner, expression).error is not None or runner.seen is None:
         return True  # It ran before, so that this is no ground to think otherwise.
     left = {(place.file, place.line, place.column, place.end_line, place.end_column) for place in places}
@@ -76,7 +76,7 @@ def avoids_failure(runner: TrialRunner, expression: str, places: Sequence[FileSp
 
 
 def asks_for_another_form(runner: TrialRunner, trial: Trial) -> bool:
-    """Whether an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
+    """True if an attempt failed in a way that other sizes cannot mend, but another kind of input might."""
     if trial.found is None or not trial.found.trail:
         return True
     if lacks_own_attribute(runner, trial):
@@ -85,7 +85,7 @@ def asks_for_another_form(runner: TrialRunner, trial: Trial) -> bool:
 
 
 def lacks_own_attribute(runner: TrialRunner, trial: Trial) -> bool:
-    """Whether an attempt failed as a module of the file lacks an attribute: no input has it."""
+    """True if an attempt failed as a module of the file lacks an attribute: no input has it."""
     owner = _NO_ATTRIBUTE.match(trial.found.message) if trial.found is not None else None
     return owner is not None and _is_module_class(runner, owner[1])
 
@@ -220,7 +220,7 @@ def _texts_asked_for(node: ast.ClassDef) -> List[str]:
 
 
 def is_far_fetched(expression: str, known: str) -> bool:
-    """Whether an example needs far larger numbers than the one that was known, or pictures that no longer are square."""
+    """True if an example needs far larger numbers than the one that was known, or pictures that no longer are square."""
     largest, before = (max(map(int, _NUMBER.findall(text)), default=0) for text in (expression, known))
     return largest > max(LARGEST_COMMON, 4 * before) or len(_SQUARE.findall(expression)) < len(_SQUARE.findall(known))
 

@@ -54,7 +54,7 @@ def sizes_for(
 
 
 def _hides(free: Sizes, change: Sizes, guessed: Set[str], said: InputSaid) -> bool:
-    """Whether a change makes sizes agree by chance: a sequence of one step, a picture of so few pixels
+    """True if a change makes sizes agree by chance: a sequence of one step, a picture of so few pixels
     that it cannot become smaller, one layer of several; or takes apart what the code has as one (`_takes_apart`)."""
     if _takes_apart(free, {**free, **change}, guessed, said.is_square):
         return True
@@ -73,20 +73,20 @@ def _is_made_one(free: Sizes, change: Sizes) -> bool:
 
 
 def adds_samples(trial: Optional[Trial]) -> bool:
-    """Whether an attempt failed as two tensors of at least three dims do not broadcast: samples may have met steps."""
+    """True if an attempt failed as two tensors of at least three dims do not broadcast: samples may have met steps."""
     found = trial.found if trial is not None else None
     shapes = [each.shape or () for each in found.inputs[:2]] if found is not None and found.code == "broadcast" else []
     return len(shapes) == 2 and min(map(len, shapes)) > 2
 
 
 def _has_step_a_sample(after: Sizes, before: Sizes) -> bool:
-    """Whether a sequence has as many steps as there are samples, and did not before."""
+    """True if a sequence has as many steps as there are samples, and did not before."""
     steps = [name for name in before if _role(name).lstrip("@") in STEPS]
     return any(after[name] == after.get("#B") and before[name] != before["#B"] for name in steps)
 
 
 def _takes_apart(free: Sizes, after: Sizes, guessed: Set[str], is_square: bool) -> bool:
-    """Whether sizes that were one are not any more: the sides of a square, or a dim that the text calls as the constructor's parameter."""
+    """True if sizes that were one are not any more: the sides of a square, or a dim that the text calls as the constructor's parameter."""
     if is_square and any(len({after[name] for name in group}) > 1 for group in _squares(free, list(free))):
         return True
     parameters = {name: _role(name).partition("@")[2] for name in free}
@@ -94,7 +94,7 @@ def _takes_apart(free: Sizes, after: Sizes, guessed: Set[str], is_square: bool) 
 
 
 def _may_be_tried(size: int) -> bool:
-    """Whether an input may have a size: none that the code's conditions would take for an unknown one, or twice or four times of which."""
+    """True if an input may have a size: none that the code's conditions would take for an unknown one, or twice or four times of which."""
     return 0 < size <= LARGEST and not any(unknown_sizes.is_like_unknown(factor * size) for factor in (1, 2, 4))
 
 
@@ -283,7 +283,7 @@ def sizes_that_matter(trial: Trial, wanted: Sequence[Demand], free: Sizes, guess
 
 
 def _depend_on_none(trial: Trial, demand: Demand, free: Sizes, names: List[str], reaches: Reaches) -> bool:
-    """Whether a mismatch stays as it is when all large sizes change at once."""
+    """True if a mismatch stays as it is when all large sizes change at once."""
     changed = {name: 2 * free[name] for name in names if free[name] >= 8}
     tried = reaches({**free, **changed}) if changed else None
     if tried is None:
@@ -402,7 +402,7 @@ def _zeros(group: Group, points: List[Tuple[int, int]]) -> Iterator[Sizes]:
 
 
 def are_even(points: List[Tuple[int, int]]) -> bool:
-    """Whether three points lie on a line."""
+    """True if three points lie on a line."""
     if len(points) < 3:
         return False
     (x0, y0), (x1, y1), (x2, y2) = points

@@ -85,7 +85,7 @@ class TrialRunner:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time of the search is up."""
+        """True if the time of the search is up."""
         return self.clock() > self.until
 
     def clock(self) -> float:
@@ -110,7 +110,7 @@ class TrialRunner:
         return trial.result, trial
 
     def _has_no_choice(self, constructor: str) -> bool:
-        """Whether a class is built that has no settings."""
+        """True if a class is built that has no settings."""
         if constructor != "%s()" % self.target:
             return False
         try:

@@ -17,14 +17,14 @@ Evaluate = Callable[[str], Any]  # an expression; None where it fails
 
 
 def is_known(candidate: Candidate, names: Mapping[str, Any], evaluate: Evaluate) -> bool:
-    """Whether all that a call names is there: not so for what is read from a file, or made by a missing package."""
+    """True if all that a call names is there: not so for what is read from a file, or made by a missing package."""
     arguments = with_sizes(candidate.arguments, candidate.sizes) if candidate.arguments is not None else ""
     values = _named_in("%s(%s)" % (with_sizes(candidate.constructor, candidate.sizes), arguments), names, evaluate)
     return not any(stand_ins.is_absent(value) or _is_unknown_size(value) for value in values)
 
 
 def can_be_built(candidate: Candidate, names: Mapping[str, Any], evaluate: Evaluate) -> bool:
-    """Whether all that a construction names is there, or is a size that nobody knows."""
+    """True if all that a construction names is there, or is a size that nobody knows."""
     return not any(map(stand_ins.is_absent, _named_in(with_sizes(candidate.constructor, candidate.sizes), names, evaluate)))
 
 
@@ -46,7 +46,7 @@ def _named_in(expression: str, names: Mapping[str, Any], evaluate: Evaluate) -> 
 
 
 def lacks_parts(trial: Trial, node: Optional[ast.ClassDef], file: str) -> bool:
-    """Whether an attempt failed as the `forward` of a class of the file needs what is missing, whatever it is called with."""
+    """True if an attempt failed as the `forward` of a class of the file needs what is missing, whatever it is called with."""
     body = node.body if node is not None else []
     forward = next((item for item in body if isinstance(item, ast.FunctionDef) and item.name == "forward"), None)
     if trial.found is None or trial.found.code not in ("missing-import", "missing-file", "unavailable") or forward is None:

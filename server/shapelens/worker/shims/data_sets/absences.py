@@ -25,7 +25,7 @@ def watch(is_user_file: Callable[[str], bool]) -> None:
 
 
 def is_asked_by_user() -> bool:
-    """Whether the function that is running was called by the user's code, and not by a library's."""
+    """True if the function that is running was called by the user's code, and not by a library's."""
     return _Asker.is_user_file(sys._getframe(2).f_code.co_filename)
 
 
@@ -41,7 +41,7 @@ def say(message: str, code: str = "missing-file") -> None:
 
 
 def is_met_by(code: CodeType, line: int) -> bool:
-    """Whether a function that has come to this line asked for something that is stood in for."""
+    """True if a function that has come to this line asked for something that is stood in for."""
     return any(file == code.co_filename and code.co_firstlineno <= number <= line for file, number, _, _ in said)
 
 

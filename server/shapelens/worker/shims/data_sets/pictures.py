@@ -88,7 +88,7 @@ def _settled(made: Any, is_said: bool) -> Any:
 
 
 def is_of_unknown_size(value: Any) -> bool:
-    """Whether a value is a picture whose size is not known."""
+    """True if a value is a picture whose size is not known."""
     return hasattr(_picture_class, "made") and isinstance(value, _picture_class.made)
 
 

@@ -50,7 +50,7 @@ def _file_without_weights(name: str) -> str:
 
 
 def has_file(repository: Any, *names: str) -> bool:
-    """Whether a folder, or the local cache of the hub, has one of these files of a repository."""
+    """True if a folder, or the local cache of the hub, has one of these files of a repository."""
     if os.path.isdir(str(repository)):
         return any(os.path.isfile(os.path.join(str(repository), name)) for name in names)
     client = sys.modules.get("huggingface_hub.file_download")

@@ -72,7 +72,7 @@ def unsure(model: Any) -> Any:
 
 
 def is_unsure(value: Any) -> bool:
-    """Whether a model or configuration was made with sizes that nobody knows."""
+    """True if a model or configuration was made with sizes that nobody knows."""
     return hasattr(type(value), unknown_sizes.OWN_SIZES)
 
 

@@ -90,13 +90,13 @@ def _of_torch(path: str) -> Any:
 
 
 def is_zip(path: str) -> bool:
-    """Whether torch has written a file since its version 1.6."""
+    """True if torch has written a file since its version 1.6."""
     with open(path, "rb") as file:
         return file.read(4) == b"PK\x03\x04"
 
 
 def _is_safetensors(path: str) -> bool:
-    """Whether a file begins with the length of a header, and the header."""
+    """True if a file begins with the length of a header, and the header."""
     if path.endswith(SAFETENSORS):
         return True
     with open(path, "rb") as file:

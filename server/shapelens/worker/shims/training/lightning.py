@@ -190,7 +190,7 @@ def _from_checkpoint(cls: Any, checkpoint_path: Any = None, *args: Any, **kwargs
 
 
 def _is_enough(cls: Any, given: Dict[str, Any]) -> bool:
-    """Whether a constructor can be called so."""
+    """True if a constructor can be called so."""
     taken = list(inspect.signature(cls.__init__).parameters.values())[1:]
     return all(each.name in given for each in taken if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD)
 

@@ -128,7 +128,7 @@ def _unknown(name: str) -> Any:
 
 
 def _has_own(model: Any, step: str) -> bool:
-    """Whether a model has a step that Lightning's base class does not have."""
+    """True if a model has a step that Lightning's base class does not have."""
     method = getattr(type(model), step, None)
     return method is not None and not method.__module__.startswith(_LIBRARIES)
 

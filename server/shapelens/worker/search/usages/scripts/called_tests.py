@@ -58,7 +58,7 @@ class CalledTests:
                 self._call(_of_case(node.name), node, owner, before)
 
     def _is_case(self, owner: ast.ClassDef, depth: int = 0) -> bool:
-        """Whether a class derives from `unittest.TestCase`, whose objects are made for one method each."""
+        """True if a class derives from `unittest.TestCase`, whose objects are made for one method each."""
         bases = [dotted(base) for base in owner.bases]
         parents = [self._names.classes[base] for base in bases if base in self._names.classes and depth < DEEPEST]
         return any(base.endswith("TestCase") for base in bases) or any(self._is_case(parent, depth + 1) for parent in parents)

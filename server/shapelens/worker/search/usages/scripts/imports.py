@@ -37,7 +37,7 @@ def known_names(tree: ast.Module, document: ModuleNames, file: str, importer: st
 
 
 def _means_another(name: Sequence[str], level: int, importer: str, file: str) -> bool:
-    """Whether a module or package of this name lies beside the file that imports it, and is not the document nor around it.
+    """True if a module or package of this name lies beside the file that imports it, and is not the document nor around it.
 
     Python looks beside a script first: `from models import Net` means its own `models.py`, whatever others the project has.
     """
@@ -71,10 +71,10 @@ def _all(prefix: str, names: Sequence[str], found: Dict[str, str]) -> None:
 
 
 def _is_module(name: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether a dotted name is how the document may be imported."""
+    """True if a dotted name is how the document may be imported."""
     return len(name) <= len(parts) and list(parts[-len(name) :]) == list(name)
 
 
 def _is_package(name: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether a dotted name is a package that the document lies in."""
+    """True if a dotted name is a package that the document lies in."""
     return any(_is_module(name, parts[:-above]) for above in range(1, min(MOST_PARENTS, len(parts))))

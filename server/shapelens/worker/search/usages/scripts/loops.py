@@ -56,7 +56,7 @@ class AppendingLoop:
 
 
 def _turns_alike(body: List[ast.stmt], target: Optional[ast.expr]) -> bool:
-    """Whether each turn of a loop does what the others do: none is left early, and none reads what another one, or the target, says."""
+    """True if each turn of a loop does what the others do: none is left early, and none reads what another one, or the target, says."""
     carried = {part.id for part in ast.walk(target) if isinstance(part, ast.Name)} if target is not None else set()
     set_until_now: Set[str] = set()
     read_before: Set[str] = set()

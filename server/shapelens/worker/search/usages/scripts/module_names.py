@@ -65,7 +65,7 @@ class ModuleNames:
         return name in self.functions or name in self.classes or name in self.assigned or name in self.imports
 
     def speaks_of(self, words: Set[str], models: Set[str]) -> bool:
-        """Whether any code but that of models has one of these names in it."""
+        """True if any code but that of models has one of these names in it."""
         for node in self.tree.body:
             if not isinstance(node, (ast.Import, ast.ImportFrom)) and not (isinstance(node, ast.ClassDef) and node.name in models):
                 for part in ast.walk(node):

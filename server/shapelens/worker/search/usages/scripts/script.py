@@ -244,7 +244,7 @@ class Script(StatementEvaluator):
         return made
 
     def _misses(self, target: str, name: str, given: CallArguments) -> bool:
-        """Whether a method of a class needs a keyword argument whose value is not known: others are left out."""
+        """True if a method of a class needs a keyword argument whose value is not known: others are left out."""
         left_out = {keyword for keyword, value in given.keywords if value.node is None and keyword is not None}
         owner = self.document.classes.get(target)
         function = inherited(self.document, owner, name) if owner is not None and left_out else None

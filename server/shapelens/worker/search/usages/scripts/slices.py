@@ -366,7 +366,7 @@ class ExpressionEvaluator:
             return found
 
     def prefers_result(self, found: ScriptValue) -> bool:
-        """Whether what a function returns says more than its call does."""
+        """True if what a function returns says more than its call does."""
         raise NotImplementedError
 
     def built(self, target: str, callee: ast.expr, given: CallArguments, node: ast.Call) -> ScriptValue:

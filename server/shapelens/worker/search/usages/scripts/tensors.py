@@ -49,7 +49,7 @@ class Tensors:
         self.names = names
 
     def is_made(self, node: Optional[ast.AST]) -> bool:
-        """Whether an expression is a shorthand, or a tuple, list or dict of them."""
+        """True if an expression is a shorthand, or a tuple, list or dict of them."""
         if isinstance(node, (ast.Tuple, ast.List)):
             return bool(node.elts) and all(map(self.is_made, node.elts))
         if isinstance(node, ast.Dict):
@@ -290,7 +290,7 @@ def shorthand(dtype: str, sizes: Sequence[ast.expr]) -> ast.expr:
 
 
 def is_shorthand(node: ast.AST) -> bool:
-    """Whether an expression is one already."""
+    """True if an expression is one already."""
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in SHORTHANDS
 
 

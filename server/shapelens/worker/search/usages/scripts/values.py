@@ -68,7 +68,7 @@ def guessed(value: ScriptValue) -> ScriptValue:
 
 
 def is_guessed(node: ast.AST) -> bool:
-    """Whether some part of an expression was marked so."""
+    """True if some part of an expression was marked so."""
     return any(_GUESSED in part.__dict__ for part in ast.walk(node))
 
 
@@ -123,7 +123,7 @@ _COMPUTES: Dict[type, Callable[[int, int], Optional[int]]] = {
 
 
 def is_literal(node: ast.AST, known: Optional[Dict[str, ast.expr]] = None) -> bool:
-    """Whether an expression is made of constants, and of names that are known to hold literals."""
+    """True if an expression is made of constants, and of names that are known to hold literals."""
     if isinstance(node, ast.Dict):
         return all(part is not None and is_literal(part, known) for part in node.keys + node.values)
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
