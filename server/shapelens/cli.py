@@ -124,7 +124,7 @@ Interpreter = Annotated[
 
 
 def _allowed(given: list[str] | None) -> list[str]:
-    """What the user allows. On a command line a relative path starts at the working directory."""
+    """Returns what the user allows. On a command line a relative path starts at the working directory."""
     from shapelens.examples.settings import acts_from_here
 
     allowed, wrong = acts_from_here(given or [])
@@ -524,7 +524,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that a stream's encoding does not have."""
+    """Returns what stands for characters that a stream's encoding does not have."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_PLAIN_SIGNS.get(each, "?") for each in error.object[error.start : error.end]), error.end

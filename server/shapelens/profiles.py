@@ -129,5 +129,5 @@ class ModelProfile:
     seconds: float = 0.0  # of computing
 
     def cut_short(self, reason: str) -> "ModelProfile":
-        """What there is of a profile whose run ended before the training step was over; it says why."""
+        """Returns what there is of a profile whose run ended before the training step was over; it says why."""
         return self if self.is_complete else replace(self, is_complete=True, training=MemoryProfile(error=reason))

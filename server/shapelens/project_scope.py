@@ -58,7 +58,7 @@ class ProjectScope:
         return self._allowed.choose(str(root), said, settings.proposed_interpreter, settings.folder)
 
     def notice(self, root: Path, said: str | None) -> str | None:
-        """What to tell the user about the interpreter for a project."""
+        """Returns what to tell the user about the interpreter for a project."""
         named = self.interpreter(root, said).not_allowed
         file = Path(self.settings(root).folder, "pyproject.toml")
         return f"{file} names the interpreter {named}, which runs only on your word: --interpreter {named}" if named is not None else None

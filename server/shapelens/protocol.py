@@ -185,7 +185,7 @@ class Run:
 
     @property
     def patience(self) -> float:
-        """How many times as long as usual anything may take that is looked for once the program was followed."""
+        """Returns how many times as long as usual anything may take that is looked for once the program was followed."""
         return max(self.program / PROGRAM_SECONDS, 1.0)
 
 

@@ -85,7 +85,7 @@ class ShapeLensFile(pytest.File):
         yield ShapesOfClass.from_parent(self, name="shapes of the module", module_class="")
 
     def analysed(self) -> Analysed:
-        """What ShapeLens says of the file, which it looks at once."""
+        """Returns what ShapeLens says of the file, which it looks at once."""
         from shapelens.source.files import read
 
         if self._analysed is None:
@@ -159,7 +159,7 @@ class _Runner:
         threading.Thread(target=self._loop.run_forever, name="shapelens", daemon=True).start()
 
     def analyse(self, path: Path, text: str) -> Analysed:
-        """What there is to say of a file. Raises batch.Unavailable."""
+        """Returns what there is to say of a file. Raises batch.Unavailable."""
         return self._wait(self._analyse(path, text))
 
     def stop(self) -> None:

@@ -163,7 +163,7 @@ class RepairSearch:
         return await self._left(finding, fix) is not None
 
     async def _left(self, finding: Finding, fix: Fix) -> int | None:
-        """How many findings are left with a fix made; None where it does not work."""
+        """Returns how many findings are left with a fix made; None where it does not work."""
         module = self._document.module if fix.file == self._document.file else self._document.other_modules(fix.file)
         if module is None:
             return None
@@ -184,7 +184,7 @@ class RepairSearch:
         return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
 
     def _known_of(self, fix: Fix, by_run: Mapping[object, _T]) -> _T | None:
-        """What is known of a fix by a run of it."""
+        """Returns what is known of a fix by a run of it."""
         module = self._document.module if fix.file == self._document.file else self._document.other_modules(fix.file)
         return by_run.get(_run_of(fix, apply(module.text, fix.edits))) if module is not None else None
 

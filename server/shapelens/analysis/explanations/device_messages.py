@@ -15,7 +15,7 @@ _LOADER = "DataLoader"
 
 
 def device_words(places: Places, mismatch: Mismatch) -> str:
-    """What lies where, and why what lies on the CPU does."""
+    """Returns what lies where, and why what lies on the CPU does."""
     if mismatch.operation == "numpy":
         where = mismatch.inputs[0].device
         return f"{_named(mismatch, 0)} is on {where}, and an array of numpy needs it on the CPU: cpu() it first"

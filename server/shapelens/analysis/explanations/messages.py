@@ -118,7 +118,8 @@ def product(origin: Origin, size: int | None) -> str:
 
 
 def operation_message(places: Places, failed: Failed) -> str:
-    """What is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is known."""
+    """Returns what is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is
+    known."""
     mismatch = failed.mismatch
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
     if mismatch.code == "data-dependent":

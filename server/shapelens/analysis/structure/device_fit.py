@@ -123,7 +123,8 @@ async def findings_of_memory(
 
 
 async def lack_of_memory(model: TrainedModel, limit: int, optimizer: str, autocast: str, profile: Profiler) -> Lack | None:
-    """What a model's training step lacks; None where it fits, or that cannot be known. optimizer: one that `training_memory` knows."""
+    """Returns what a model's training step lacks; None where it fits, or that cannot be known. optimizer: one that `training_memory`
+    knows."""
     step = _Step(model, optimizer, autocast, profile)
     memory, peak = await step.memory(model.size), await step.peak(model.size)
     if memory is None or peak is None or peak - _other_parts(model, memory, peak) <= limit:
@@ -134,8 +135,8 @@ async def lack_of_memory(model: TrainedModel, limit: int, optimizer: str, autoca
 
 
 def _other_parts(model: TrainedModel, memory: MemoryProfile, peak: int) -> int:
-    """What the parts of a step may take that a model no longer has when it is trained, as a head for other classes; all where it has most
-    parts no longer, or in another dtype. Each number has a gradient, a state and what its update takes for a while."""
+    """Returns what the parts of a step may take that a model no longer has when it is trained, as a head for other classes; all where it
+    has most parts no longer, or in another dtype. Each number has a gradient, a state and what its update takes for a while."""
     built = sum(memory.parameter_storages) + sum(memory.buffer_storages)
     other = abs(built - model.bytes) if model.bytes is not None else 0
     return peak if other > OTHER_PARTS * built else COPIES * other
@@ -151,7 +152,7 @@ async def _accumulated(step: _Step, size: int, largest: int, limit: int) -> tupl
 
 
 async def _savings(step: _Step, size: int, peak: int, limit: int) -> list[Saving]:
-    """What helps, the most first: each alone, and where none of them is enough all of them together."""
+    """Returns what helps, the most first: each alone, and where none of them is enough all of them together."""
     in_eight_bits = _IN_EIGHT_BITS.get(step.optimizer, "")
     lower = "" if step.autocast else "bfloat16"
     blocks = (await step.profile(size, checkpointed=True)).checkpointed

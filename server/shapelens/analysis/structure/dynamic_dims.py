@@ -45,7 +45,7 @@ class Way:
     tables: set[int] = field(default_factory=set)  # sizes of what modules hold, of dims behind others: a part of such a dim has gaps
 
     def difference(self, other: Way) -> Reason | None:
-        """What another way does otherwise; None where it is the same."""
+        """Returns what another way does otherwise; None where it is the same."""
         if other.fails:
             return Reason("mistake", other.where)
         for layer, (steps, span) in self.steps.items():
@@ -98,7 +98,7 @@ def _behind_others(shape: Sequence[int]) -> list[int]:
 
 
 def _steps(layer: LayerSeen) -> tuple[int, ...]:
-    """How many steps a recurrent layer takes, of each of its calls."""
+    """Returns how many steps a recurrent layer takes, of each of its calls."""
     first = "batch_first=True" in layer.description
     shapes = [call.inputs[0].shape or [] for call in layer.calls if call.inputs]
     return tuple(sorted(shape[1 if first and len(shape) == 3 else 0] or 0 for shape in shapes if len(shape) > 1))
@@ -263,7 +263,7 @@ class _Finding:
         return {name: self._sizes[name] + times * step for name in names}
 
     async def _difference(self, changed: Mapping[str, int]) -> Reason | None:
-        """What runs with other sizes do otherwise; None where they go the same path."""
+        """Returns what runs with other sizes do otherwise; None where they go the same path."""
         return (await self._way({})).difference(await self._way(changed))
 
     async def _way(self, changed: Mapping[str, int]) -> Way:

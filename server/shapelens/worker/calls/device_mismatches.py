@@ -129,7 +129,8 @@ def _side(frames: Any, at: FileSpan, tensor: Tensor, placement: Placement) -> Or
 
 
 def _name_at(frames: Any, at: FileSpan, tensor: Tensor) -> str:
-    """What the variable or attribute is called that holds a tensor in the frame of the user's that is at a place; "" where none does."""
+    """Returns what the variable or attribute is called that holds a tensor in the frame of the user's that is at a place; "" where none
+    does."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == at.file and at.line <= frame.f_lineno <= at.end_line:

@@ -156,7 +156,7 @@ def _protected_lines(code: CodeType) -> List[Tuple[int, int]]:
 
 
 def _tree_of(code: CodeType) -> Tuple[int, ast.Module]:
-    """How many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
+    """Returns how many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
     lines = linecache.getlines(code.co_filename)
     above = code.co_firstlineno - 1
     blocks = [] if code.co_name == "<module>" else [(above, _block(lines[above:]))]

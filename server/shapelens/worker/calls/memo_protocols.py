@@ -29,4 +29,4 @@ class CallReplay(Protocol):
     seen: Dict[int, SeenValues]  # what their calls gave
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
-        """What a call gives, if that is known; None where it has to be made."""
+        """Returns what a call gives, if that is known; None where it has to be made."""

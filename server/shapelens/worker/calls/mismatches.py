@@ -136,7 +136,7 @@ def _raised_in(error: BaseException) -> str:
 def mismatch_of(
     error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[FileSpan]] = None
 ) -> Mismatch:
-    """What an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
+    """Returns what an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
     trail = frames.trail_of(traceback_of(error)) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__

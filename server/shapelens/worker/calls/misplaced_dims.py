@@ -32,7 +32,8 @@ CHANNELS_LAST = "%s takes the channels before height and width, and gets them la
 
 
 def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tensor], Tensor], str]]:
-    """How a picture should be given to a convolution: what is wrong with it now, what makes it right, and the code of the finding."""
+    """Returns how a picture should be given to a convolution: what is wrong with it now, what makes it right, and the code of the
+    finding."""
     if not isinstance(conv, nn.modules.conv._ConvNd) or unknown_sizes.any_unknown(tensor.shape) or not hasattr(conv, "kernel_size"):
         return None  # Its constructor may have failed.
     spatial, channels = len(conv.kernel_size), conv.in_channels
@@ -46,7 +47,8 @@ def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tens
 
 
 def found_in(calls: Any, module: Any, args: Args, kwargs: Kwargs, conv: Any, picture: Tensor) -> Optional[Tuple[Mismatch, Any]]:
-    """What is wrong with the call of a model in which something failed, and what it would have given; None where that is another thing.
+    """Returns what is wrong with the call of a model in which something failed, and what it would have given; None where that is another
+    thing.
 
     conv: the first convolution of the model, which was given `picture`.
     """

@@ -55,7 +55,7 @@ def is_given_no_tensor(module: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 def words_for(given: Any) -> str:
-    """What is given in the place of a tensor."""
+    """Returns what is given in the place of a tensor."""
     if isinstance(given, torch.nn.Module):
         return "the layer %s" % type(given).__name__
     if type(given).__module__ == "torch.return_types":
@@ -124,7 +124,7 @@ def lacks_forward_function(error: BaseException) -> bool:
 
 
 def cannot_be_collated(error: BaseException) -> str:
-    """What a sample holds that no batch can be made of, in words; "" where that is not what is wrong."""
+    """Returns what a sample holds that no batch can be made of, in words; "" where that is not what is wrong."""
     found = _OF_SAMPLES.match(message_of(error)) if type(error) is TypeError else None
     return "" if found is None else "None" if found[1] == "NoneType" else "a PIL picture"
 

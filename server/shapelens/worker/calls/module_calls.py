@@ -225,7 +225,7 @@ class Calls:
         return known[1]
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
-        """What takes the place of the result of a call that failed. Raises NotRecovered."""
+        """Returns what takes the place of the result of a call that failed. Raises NotRecovered."""
         if not inner and unknown_sizes.state.in_library:
             raise NotRecovered
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
@@ -321,7 +321,7 @@ class Calls:
         self.add_mismatch(self.finding(module, code, message, tensor))
 
     def finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
-        """What is wrong with the call of a module, at the expression that is running."""
+        """Returns what is wrong with the call of a module, at the expression that is running."""
         trail = self.frames.trail()
         inputs = [value_of(key_of(tensor))]
         span = trail[-1] if trail else None
@@ -419,7 +419,7 @@ def _description(module: Any) -> str:
 
 
 def mistake_of(found: Mismatch, spans: Sequence[Optional[FileSpan]], first_layer: int = 0) -> Mistake:
-    """What tells the mistakes of a text apart: the place, what failed there, and where its layer was constructed.
+    """Returns what tells the mistakes of a text apart: the place, what failed there, and where its layer was constructed.
 
     spans: where the layers of the example were constructed, of which the first has the index `first_layer`.
     """

@@ -198,12 +198,12 @@ class Recovery:
             return self._made(shapes, tensors[0].dtype, args, kwargs)
 
     def vague(self, args: Args, kwargs: Kwargs) -> Tensor:
-        """What takes the place of a result of which nothing is known, as what it is made from has failed."""
+        """Returns what takes the place of a result of which nothing is known, as what it is made from has failed."""
         return self._made(None, expected_shapes.dtype_of(None, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
 
     def instead(self, like: Tensor) -> Tensor:
-        """What takes the place of a tensor that was not made, of as many dims as another one, of unknown sizes. Of three the first is
-        that of the batch still; of more nothing is known, as so many unknown sizes are more than torch can count."""
+        """Returns what takes the place of a tensor that was not made, of as many dims as another one, of unknown sizes. Of three the first
+        is that of the batch still; of more nothing is known, as so many unknown sizes are more than torch can count."""
         with _plainly():
             known = [like.shape[0]] if like.dim() > expected_shapes.MOST_UNKNOWN else []
             made_of: List[expected_shapes.Shape] = [[*known, *[None] * (like.dim() - len(known))]]
@@ -328,12 +328,13 @@ def is_vague(tensor: Tensor) -> bool:
 
 
 def _unknown_among(shape: expected_shapes.Shape) -> int:
-    """How many sizes of a stand-in nobody knows: torch cannot count the elements of a tensor of many such sizes."""
+    """Returns how many sizes of a stand-in nobody knows: torch cannot count the elements of a tensor of many such sizes."""
     return sum(size is None or unknown_sizes.is_unknown(size) for size in shape)
 
 
 def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:
-    """What an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any other."""
+    """Returns what an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any
+    other."""
     if getattr(function, "__name__", "") == "__setitem__":
         return (None,)
     changed = changed_tensor(function, args, kwargs)
@@ -341,7 +342,7 @@ def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Option
 
 
 def _rows_needed(args: Args, kwargs: Kwargs) -> Optional[int]:
-    """How many rows an embedding needs for the indices that it is given; None where one is negative."""
+    """Returns how many rows an embedding needs for the indices that it is given; None where one is negative."""
     index = next(tensors_in((args, kwargs)))
     return int(index.max()) + 1 if int(index.min()) >= 0 else None
 

@@ -82,7 +82,7 @@ class StateDicts:
             self._frames = self._tell = None
 
     def load(self, module: Any, state: Any = None, strict: bool = True) -> Any:
-        """What `load_state_dict` gives; nothing is copied."""
+        """Returns what `load_state_dict` gives; nothing is copied."""
         if self._tell is None or self._frames is None or not _is_asked_by_user(self._frames):
             return _IncompatibleKeys([], [])
         with _plainly():
@@ -144,7 +144,7 @@ def _is_asked_by_user(frames: Frames) -> bool:
 
 
 def _no_dict(module: Any, state: Any) -> Optional[Mismatch]:
-    """What is wrong with a state that is a path, or a model."""
+    """Returns what is wrong with a state that is a path, or a model."""
     kind = "path" if isinstance(state, (str, os.PathLike)) else "module" if isinstance(state, torch.nn.Module) else ""
     if not kind or is_absent(state) or _is_unknown_module(state):
         return None
@@ -209,7 +209,7 @@ def _without_mark_of_compiler(module: Any, state: Any) -> Any:
 
 
 def _compared_by_torch(module: Any, state: Any, own: Shapes) -> Optional[Compared]:
-    """What torch says, without copying anything; None where the code around it fails in another way."""
+    """Returns what torch says, without copying anything; None where the code around it fails in another way."""
     keys: List[Tuple[List[str], List[str]]] = []
     errors: List[str] = []
     last = module.register_load_state_dict_post_hook(lambda _, found: keys.append((list(found.missing_keys), list(found.unexpected_keys))))
@@ -251,7 +251,7 @@ def _is_numbered(key: str) -> bool:
 
 
 def _stand_ins_in(module: Any) -> Tuple[str, ...]:
-    """What the keys of parts begin with in whose place there are stand-ins."""
+    """Returns what the keys of parts begin with in whose place there are stand-ins."""
     found: List[str] = []
     for path, part in named_modules(module):
         for name, value in part.__dict__.items():
@@ -338,7 +338,8 @@ def _tensors_in(state: Any, depth: int) -> Iterator[Tensor]:
 
 
 def state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, List[str], Any]:
-    """How many names of a module's a dict inside of a state has, with a change of names maybe, the keys that lead to it, and the dict."""
+    """Returns how many names of a module's a dict inside of a state has, with a change of names maybe, the keys that lead to it, and the
+    dict."""
     best: Tuple[int, List[str], Any] = (0, [], None)
     for key, value in state.items():
         if type(key) is not str or not isinstance(value, Mapping) or is_absent(value) or not value:

@@ -129,7 +129,7 @@ def code_of_sure(error: BaseException) -> str:
 
 
 def tuple_of_layer(error: BaseException) -> Any:
-    """What a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
+    """Returns what a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
     place = last_place(error) if _speaks_of_tuple(error) else None
     return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
 
@@ -158,7 +158,7 @@ def end_of(node: ast.stmt) -> int:
 
 
 def _number_in(frame: FrameType, node: ast.expr) -> Optional[int]:
-    """What a name or an attribute of one holds in a frame, where that is a plain number that is known."""
+    """Returns what a name or an attribute of one holds in a frame, where that is a plain number that is known."""
     value: Any
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         value = getattr(frame.f_locals.get(node.value.id), "__dict__", {}).get(node.attr)

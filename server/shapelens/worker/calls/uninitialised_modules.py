@@ -29,8 +29,8 @@ def initialise(module: Any) -> None:
 
 
 def not_initialised(module: Any, frames: Frames, example: int) -> Optional[Mismatch]:
-    """What is wrong with a module that is called and whose constructor has not initialised it: torch would refuse the call. It is said once
-    of a module."""
+    """Returns what is wrong with a module that is called and whose constructor has not initialised it: torch would refuse the call. It is
+    said once of a module."""
     if module.__dict__.pop(_NOT_CALLED, None) is None:
         return None
     cls = _without_super(type(module))

@@ -44,7 +44,8 @@ def is_unsure(module: Any, args: Args, kwargs: Kwargs, is_user_file: Callable[[s
 
 
 def called(calls: Any, module: Any, args: Args, kwargs: Kwargs) -> Any:
-    """What an unsure module gives; a stand-in for an unknown value where that cannot be told. `calls` watches the calls of all modules."""
+    """Returns what an unsure module gives; a stand-in for an unknown value where that cannot be told. `calls` watches the calls of all
+    modules."""
     state = unknown_sizes.state
     if state.in_library:  # What contains the module goes on from a failure.
         return module._call_impl(*args, **kwargs)
@@ -75,7 +76,7 @@ def called(calls: Any, module: Any, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _tried(calls: Any, module: Any, args: Args, kwargs: Kwargs, size: int) -> Any:
-    """What a module gives where unknown sizes are of this size. Nothing of it is seen."""
+    """Returns what a module gives where unknown sizes are of this size. Nothing of it is seen."""
     meta, state = calls.meta, unknown_sizes.state
     given, named = _with_size(args, size), _with_size(kwargs, size)
     before = calls.refuse, calls.recording, calls.replay, meta.recover, meta.failure
@@ -116,7 +117,7 @@ def _sized(number: int, size: int) -> int:
 
 
 def _alike(one: Any, other: Any) -> Any:
-    """What is known of a value of which two forms are known. Raises _Unlike where they have no common form."""
+    """Returns what is known of a value of which two forms are known. Raises _Unlike where they have no common form."""
     if type(one) is not type(other):
         raise _Unlike
     if isinstance(one, Tensor):

@@ -226,7 +226,7 @@ class Experiment:
                 return
 
     def _claim(self) -> Tuple[Optional[CausalClaim], Set[int]]:
-        """What says that the model is causal, and the sizes of its masks, where the model came to some."""
+        """Returns what says that the model is causal, and the sizes of its masks, where the model came to some."""
         mode = self.mode
         sizes = mode.met - mode.picked
         for size in sorted(sizes):
@@ -364,7 +364,7 @@ def _first_leak(
 
 
 def _kept(model: Any) -> Iterator[Tensor]:
-    """What modules keep for later: tensors that are attributes of theirs, and no parameters."""
+    """Yields what modules keep for later: tensors that are attributes of theirs, and no parameters."""
     for part in parts_of(model):
         for value in [*vars(part).values(), *part._buffers.values()]:
             if isinstance(value, (Tensor, list, tuple)):

@@ -152,7 +152,7 @@ class RealMode(TorchFunctionMode):
         self.results, self.numbers, self.wanted, self.trail = [], 0, wanted, []
 
     def recorded(self) -> List[Result]:
-        """What operations gave since `record`."""
+        """Returns what operations gave since `record`."""
         found, self.results = self.results or [], None
         return found
 

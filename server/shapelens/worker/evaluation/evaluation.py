@@ -39,7 +39,7 @@ def is_failure(error: BaseException) -> bool:
 
 
 def exit_message(error: BaseException) -> str:
-    """How user code wanted to end its process."""
+    """Returns how user code wanted to end its process."""
     if isinstance(error, KeyboardInterrupt):
         return "the file called for an interrupt"
     said = message_of(error)

@@ -155,7 +155,7 @@ class GoingPast:
         return True
 
     def _instead(self, names: Tuple[str, ...]) -> Any:
-        """What takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
+        """Returns what takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
         assigned, self._assigned = self._assigned, None
         if assigned is not None:
             return assigned[0]

@@ -74,7 +74,7 @@ def reparsed(before: Parsed, text: str, file: str, sites: List[Site]) -> Optiona
 
 
 def _left_alone(body: List[ast.stmt], front: int, back: int) -> Tuple[int, int]:
-    """How many statements stand in the first lines, up to `front`, and from which one on all stand behind the line `back`."""
+    """Returns how many statements stand in the first lines, up to `front`, and from which one on all stand behind the line `back`."""
     kept = 0
     while kept < len(body) and lines_of(body[kept])[1] <= front:
         kept += 1

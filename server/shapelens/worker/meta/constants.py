@@ -110,7 +110,7 @@ def known(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
 
 
 def _where_it_fits(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
-    """What a function makes, real where it is small and holds no number that nobody knows."""
+    """Returns what a function makes, real where it is small and holds no number that nobody knows."""
     with _plainly():
         if _is_filled_with_unknown(func, args, kwargs):
             return func(*args, **_without(kwargs, META))
@@ -129,7 +129,7 @@ def _holds_numbers_of_data(value: Any) -> bool:
 
 
 def _of_tensor(func: Callable[..., Any], given: Tensor, kwargs: Kwargs) -> Tensor:
-    """What a meta tensor is made into again: itself; of `torch.tensor` a copy of the numbers, which leads back to nothing."""
+    """Returns what a meta tensor is made into again: itself; of `torch.tensor` a copy of the numbers, which leads back to nothing."""
     if func is torch.tensor and given.requires_grad:
         with _plainly():
             given = given.detach()

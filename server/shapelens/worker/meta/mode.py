@@ -280,7 +280,7 @@ def _grows(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
 
 
 def _size_of_vague(args: Args, kwargs: Optional[Kwargs]) -> Any:
-    """What nobody knows of a stand-in, as its shape or as the size of one dim."""
+    """Returns what nobody knows of a stand-in, as its shape or as the size of one dim."""
     return unknown_shape() if len(args) == 1 and not kwargs else unknown_sizes.size()
 
 

@@ -109,7 +109,8 @@ class Flow:
         return absent("what failed", "definition")
 
     def entered(self, context: Any, line: int) -> "_Entered":
-        """What a `with` takes: its context, entered; one that cannot be entered gives what nobody knows, and the body runs all the same."""
+        """Returns what a `with` takes: its context, entered; one that cannot be entered gives what nobody knows, and the body runs all the
+        same."""
         try:
             enter, leave = type(context).__enter__, type(context).__exit__
             return _Entered(context, enter(context), leave)
@@ -237,7 +238,7 @@ class Flow:
         return (_fitted(absent("an item", "definition"), pattern),) if is_absent(iterable) else iterable
 
     def listed(self, mark: int, made: Any) -> Any:
-        """What a comprehension has made: of unknown length where it went through something unknown since `mark`."""
+        """Returns what a comprehension has made: of unknown length where it went through something unknown since `mark`."""
         if self._unknown_items != mark:
             unknown_sizes.cut_short([made])
         return made
@@ -254,7 +255,8 @@ class Flow:
         return value
 
     def turned(self, first: int, last: int, leaves: bool) -> Dict[Branches, Optional[bool]]:
-        """How conditions between two lines that have gone one way only go the other way: those that leave no block, or those that do."""
+        """Returns how conditions between two lines that have gone one way only go the other way: those that leave no block, or those that
+        do."""
         ways: Dict[Branches, Optional[bool]] = {}
         for branches, taken in self.taken.items():
             own, other = branches if True in taken else branches[::-1]
@@ -274,7 +276,7 @@ class Flow:
             self._turned, self._is_aside = {}, False
 
     def next_item(self, iterator: Any) -> Any:
-        """What `iterator.next()` gives; the next item of an iterator that has lost this method."""
+        """Returns what `iterator.next()` gives; the next item of an iterator that has lost this method."""
         try:
             ask = iterator.next
         except AttributeError as error:
@@ -365,7 +367,7 @@ class _LoaderTurns:
 
 
 def _later(part: Any, turns: int) -> Any:
-    """What `enumerate` counts so many turns later: `if step == 0` does not hold for the last batch."""
+    """Returns what `enumerate` counts so many turns later: `if step == 0` does not hold for the last batch."""
     return part + turns if type(part) is int else part
 
 
@@ -396,7 +398,7 @@ class _FurtherTurns(Budget):
 
 
 def counted(function: Any, value: Any, **kwargs: Any) -> Any:
-    """What `len`, `list` and their like make of a value: of an unknown number of items an unknown number, or that many."""
+    """Returns what `len`, `list` and their like make of a value: of an unknown number of items an unknown number, or that many."""
     is_open = is_of_unknown_number(value)
     made = function(value, **kwargs)
     if not is_open:
@@ -424,14 +426,15 @@ def is_of_unknown_number(items: Any, depth: int = 3) -> bool:
 
 
 def spread(value: Any) -> Any:
-    """What is put into a tuple or list by `*value`. Raises TypeError where nothing is known of it: it would seem to be empty."""
+    """Returns what is put into a tuple or list by `*value`. Raises TypeError where nothing is known of it: it would seem to be empty."""
     if is_absent(value):
         raise TypeError("it is not known what is in %s" % value.__name__)
     return value
 
 
 def keywords(mapping: Any) -> Any:
-    """What `**mapping` gives a call: one stand-in where nothing is known of it, which only a module can be given (unknown_inputs.py)."""
+    """Returns what `**mapping` gives a call: one stand-in where nothing is known of it, which only a module can be given
+    (unknown_inputs.py)."""
     return {UNKNOWN_KEYWORD: absent("an argument", "definition")} if is_absent(mapping) else mapping
 
 

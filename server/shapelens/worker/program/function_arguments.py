@@ -293,14 +293,14 @@ class FunctionArguments:
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
 
     def _evaluated(self, name: str) -> Iterator[Form]:
-        """What Hugging Face's trainer gives to what computes metrics: arrays of logits and labels, of texts or of their tokens."""
+        """Yields what Hugging Face's trainer gives to what computes metrics: arrays of logits and labels, of texts or of their tokens."""
         part = parts_of_target(self._function, ast.Name(name, ast.Load()), ())
         written = "SimpleNamespace(predictions=%s, label_ids=%s)" if part is not None and part.opening == "." else "(%s, %s)"
         for logits, labels in (("f32[B:8, C:3]", "i64[B]"), ("f32[B:8, T:16, C:3]", "i64[B, T]")):
             yield Form(written % (logits + ".numpy()", labels + ".numpy()"))
 
     def _samples(self, name: str) -> Optional[BatchPart]:
-        """What a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
+        """Returns what a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
         if self._node is None or "collate" not in self._function.__name__ or name != self.parameters()[-1].name:
             return None
         index = index_of(self._node)
@@ -369,7 +369,7 @@ class FunctionArguments:
     # --- loaders ---
 
     def _batch(self, name: str) -> Optional[BatchPart]:
-        """What a loop over a parameter takes out of each item; None where there is no such loop."""
+        """Returns what a loop over a parameter takes out of each item; None where there is no such loop."""
         for function, index, load in self._loads(name):
             inner: ast.AST = load
             parent = index.parents.get(inner)
@@ -425,7 +425,7 @@ class FunctionArguments:
             yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
 
     def _parts(self, batch: BatchPart, model: Optional[ClassExample]) -> Iterator[List[Form]]:
-        """What stands in the places of a batch's tensors: what the model takes and gives, then what their names say."""
+        """Yields what stands in the places of a batch's tensors: what the model takes and gives, then what their names say."""
         leaves = list(batch.leaves())
         if model is not None:
             yield from _parts_by_model(batch, leaves, model)
@@ -461,7 +461,7 @@ RULES: Tuple[Rule, ...] = (
 
 
 def _parts_by_model(batch: BatchPart, leaves: List[BatchPart], model: ClassExample) -> Iterator[List[Form]]:
-    """What a model takes, and targets that fit what it gives in the places that are left."""
+    """Yields what a model takes, and targets that fit what it gives in the places that are left."""
     own, targets = [Form(text) for text in model.arguments], [Form(text) for text in targets_of(model)]
     placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
     if placed and batch.opening:

@@ -322,7 +322,7 @@ class FunctionCalls:
         return any(number not in self._runner.run.text for number in _LARGE.findall(expression))
 
     def _input_shapes(self, node: Definition) -> Dict[str, InputShape]:
-        """What the text says of the parameters; `n = x.size(0)` is a batch in a function of several tensors."""
+        """Returns what the text says of the parameters; `n = x.size(0)` is a batch in a function of several tensors."""
         shapes = input_shapes(node, self._lines, None, self._tree)
         return {name: _with_batch(shape) for name, shape in shapes.items()} if len(shapes) > 1 else shapes
 

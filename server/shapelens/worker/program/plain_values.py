@@ -114,7 +114,7 @@ def _dicts_asked(tree: ast.Module, frame: FrameType, line: int, key: str) -> Ite
 
 
 def held_by(node: ast.expr, frame: FrameType) -> Any:
-    """What a name, or an attribute of one, holds in a frame; None where that is not known."""
+    """Returns what a name, or an attribute of one, holds in a frame; None where that is not known."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     owner: Optional[Any] = held_by(node.value, frame) if isinstance(node, ast.Attribute) else None

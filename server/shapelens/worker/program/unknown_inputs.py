@@ -48,7 +48,7 @@ class UnknownInputs:
         self._known: Dict[int, Tuple[Any, Optional[str]]] = {}  # by module: itself, and its arguments as text
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
-        """What a module gives; None where what it is given is known, or where nothing is found that it can be given."""
+        """Returns what a module gives; None where what it is given is known, or where nothing is found that it can be given."""
         if not any(_is_unknown(given) for given in (*args, *kwargs.values())):
             return None
         if UNKNOWN_KEYWORD not in kwargs and not binds(module, args, kwargs):
@@ -141,7 +141,7 @@ class UnknownInputs:
 
 
 def _input_shapes(module: Any) -> Dict[str, InputShape]:
-    """What the text says of the inputs of a module of the user's."""
+    """Returns what the text says of the inputs of a module of the user's."""
     node = function_node(type(module).forward)
     try:
         lines = inspect.getsource(inspect.getmodule(type(module)) or type(module)).splitlines()
@@ -157,7 +157,8 @@ def _takes_no_more(module: Any, count: int) -> bool:
 
 
 def _as_called(result: Any, missing: AbstractSet[str]) -> Any:
-    """What a call with more keywords gives than the one that was made: with `labels`, models of transformers put a loss before the rest."""
+    """Returns what a call with more keywords gives than the one that was made: with `labels`, models of transformers put a loss before the
+    rest."""
     fields = getattr(type(result), "__dataclass_fields__", {})
     if not missing or isinstance(result, torch.Tensor):
         return result

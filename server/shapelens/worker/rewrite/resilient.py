@@ -133,7 +133,7 @@ class ResilientRewriter(Rewriter):
             out.append(guard(node, group, handler))
 
     def _unknown_tensors(self, node: ast.stmt, first: int, place: NodePlace) -> List[ast.stmt]:
-        """What says of the tensors that a statement computes that they are unknown. first: the number of its first site."""
+        """Returns what says of the tensors that a statement computes that they are unknown. first: the number of its first site."""
         sites = [number for number, site in enumerate(self.sites[first:], first) if _is_of(site, place, node)]
         for number in sites:
             self.sites[number].tensor = True

@@ -117,7 +117,7 @@ def _current_accelerator(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run."""
+    """Returns what takes the place of torch's functions for the time of a run."""
     out: List[Replacement] = [(torch, "Generator", Generator), (torch, "manual_seed", nothing)]
     without_effect = ("set_num_threads", "set_num_interop_threads", "set_rng_state")
     out += [(torch, name, nothing) for name in without_effect if hasattr(torch, name)]

@@ -94,7 +94,7 @@ def aside() -> Iterator[None]:
 
 
 def load(file: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """What a file holds; a stand-in where that is not known."""
+    """Returns what a file holds; a stand-in where that is not known."""
     place = _place(file)
     if place in _saved:
         if isinstance(_saved[place], torch.nn.Module):
@@ -127,7 +127,7 @@ def _optimizer_state(optimizer: Any, state_dict: Any) -> None:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run; what an earlier run saved is forgotten."""
+    """Returns what takes the place of torch's functions for the time of a run; what an earlier run saved is forgotten."""
     _saved.clear()
     out: List[Replacement] = [
         (torch, "load", load),

@@ -130,7 +130,7 @@ def _set(namespace: Any, name: str, value: Any) -> None:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of argparse's methods for the time of a run."""
+    """Returns what takes the place of argparse's methods for the time of a run."""
     return [
         (argparse.ArgumentParser, "parse_known_args", _parse),
         (argparse.ArgumentParser, "parse_args", lambda parser, args=None, namespace=None: _strict(parser, args, namespace)),

@@ -27,7 +27,7 @@ def _compiled(model: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 
 def nothing(*args: Any, **kwargs: Any) -> Any:
-    """What is done instead of something that only has effects."""
+    """Returns what is done instead of something that only has effects."""
     return None
 
 
@@ -74,7 +74,7 @@ class Exported:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run."""
+    """Returns what takes the place of torch's functions for the time of a run."""
     jit: Any = torch.jit
     out: List[Replacement] = [
         (torch, "compile", _compiled),

@@ -136,7 +136,7 @@ def _split(dataset: Any, lengths: Any, generator: Any = None) -> List[Any]:
 
 
 def _unknown_parts(batch: Any, **kwargs: Any) -> Any:
-    """What default_collate makes of parts of which nothing is known."""
+    """Returns what default_collate makes of parts of which nothing is known."""
     return batch[0]
 
 
@@ -145,7 +145,7 @@ for _kind in unknown_sizes.STAND_INS:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run."""
+    """Returns what takes the place of torch's functions for the time of a run."""
     return [
         (torch.utils.data.DataLoader, "__iter__", lambda loader: BatchIterator(loader)),
         (sampler.RandomSampler, "__iter__", _in_order),

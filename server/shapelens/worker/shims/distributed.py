@@ -31,7 +31,7 @@ class Parallel(torch.nn.Module):
         self.device_ids: List[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module does."""
+        """Returns what the module does."""
         return self.module(*inputs, **kwargs)
 
     def no_sync(self) -> Any:
@@ -126,7 +126,7 @@ def sharded(module: ModuleType) -> List[Replacement]:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run."""
+    """Returns what takes the place of torch's functions for the time of a run."""
     parallel = torch.nn.parallel
     places = [torch.nn, parallel, sys.modules.get("torch.nn.parallel.data_parallel"), sys.modules.get("torch.nn.parallel.distributed")]
     wrappers: List[Replacement] = [

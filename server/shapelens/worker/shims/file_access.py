@@ -165,7 +165,7 @@ def _temporary_places() -> List[Replacement]:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of Python's functions for the time of a run."""
+    """Returns what takes the place of Python's functions for the time of a run."""
     return [(builtins, "open", _opening(builtins.open)), (io, "open", _opening(io.open)), *_temporary_places(), *_changes()]
 
 

@@ -24,7 +24,7 @@ def _no_pause(seconds: Any) -> None:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of Python's functions for the time of a run."""
+    """Returns what takes the place of Python's functions for the time of a run."""
     return [(time, "sleep", _no_pause)]
 
 

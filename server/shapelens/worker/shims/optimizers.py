@@ -25,7 +25,7 @@ def _plain(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of torch's functions for the time of a run."""
+    """Returns what takes the place of torch's functions for the time of a run."""
     out: List[Replacement] = []
     for cls in vars(torch.optim).values():
         step = vars(cls).get("step") if isinstance(cls, type) and issubclass(cls, torch.optim.Optimizer) else None

@@ -19,7 +19,7 @@ from .compilers import Replacement
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of Python's functions for the time of a run."""
+    """Returns what takes the place of Python's functions for the time of a run."""
     return [
         *_ends(),
         *_descriptors(),

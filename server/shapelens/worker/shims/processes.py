@@ -232,7 +232,7 @@ def _in_mode(start: Callable[..., Any], mode: Any) -> Callable[..., Any]:
 
 
 def replacements(mode: Any) -> List[Replacement]:
-    """What takes the place of torch's and Python's functions for the time of a run under this mode."""
+    """Returns what takes the place of torch's and Python's functions for the time of a run under this mode."""
     process: Any = multiprocessing.process.BaseProcess
     context: Any = multiprocessing.context.BaseContext
     return [

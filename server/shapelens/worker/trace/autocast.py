@@ -20,7 +20,7 @@ state = _Listener()
 
 
 def autocast_dtype() -> Optional[torch.dtype]:
-    """What the innermost autocast under way brings dtypes to, whatever its device; None where none does."""
+    """Returns what the innermost autocast under way brings dtypes to, whatever its device; None where none does."""
     return _nested[-1] if _nested else None
 
 

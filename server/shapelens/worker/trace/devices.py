@@ -118,7 +118,7 @@ class Names:
         return self._devices[label]
 
     def label(self, value: Any) -> Optional[str]:
-        """What a text or device stands for; None for one that is what it says."""
+        """Returns what a text or device stands for; None for one that is what it says."""
         known = self._known.get(id(value))
         return known[1] if known is not None and known[0] is value else None
 
@@ -395,7 +395,7 @@ class Devices:
         return _NOWHERE
 
     def gave(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any, placement: Optional[Placement]) -> Any:
-        """What an operation gives to the code that called it: its result with its label."""
+        """Returns what an operation gives to the code that called it: its result with its label."""
         kind = _KIND_OF.get(func, _PLAIN)
         if isinstance(result, Tensor):
             if kind == _MOVES:
@@ -522,7 +522,7 @@ _PLAIN, _REFUSES, _SKIPS, _INDEXES, _TO_ARRAY, _MOVES, _MAKES, _ASKS, _SETS = ra
 
 
 def _kind_of(func: Callable[..., Any]) -> int:
-    """What a function does with devices, kept for the next time."""
+    """Returns what a function does with devices, kept for the next time."""
     name = getattr(func, "__name__", "")
     kind = _REFUSES if name in REFUSING else _SKIPS if name in _SKIPPED else _MOVES if name in MOVES else _PLAIN
     if name == "__getitem__":

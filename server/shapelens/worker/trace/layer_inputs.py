@@ -45,7 +45,7 @@ def _given(args: Tuple[Any, ...], kwargs: Dict[str, Any], index: int, name: str)
 
 
 def lone_picture(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tensor]:
-    """What a convolution is given where that has no dim for a batch; None otherwise."""
+    """Returns what a convolution is given where that has no dim for a batch; None otherwise."""
     if not isinstance(module, nn.modules.conv._ConvNd):
         return None
     _, tensor = _given(args, kwargs, 0, "input")
@@ -180,7 +180,7 @@ _CACHE: Dict[type, Optional[Rule]] = {}
 
 
 def rule_of(module: Any) -> Optional[Rule]:
-    """What a module needs of its input; None where nothing is known, or where a subclass brings its own `forward`."""
+    """Returns what a module needs of its input; None where nothing is known, or where a subclass brings its own `forward`."""
     cls = type(module)
     if cls not in _CACHE:
         _CACHE[cls] = None

@@ -50,7 +50,7 @@ class Holdings:
         self._are_known = not unknown_sizes.state.met or all(has_known_sizes(tensor) for module in modules for tensor in _held(module))
 
     def of(self, module: Any) -> Amount:
-        """How much a module and its children hold; what they share counts once. Nothing where a size among it is unknown."""
+        """Returns how much a module and its children hold; what they share counts once. Nothing where a size among it is unknown."""
         with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
             if self._are_known:
                 return self._sum(module) if self._plain else _counted(module)

@@ -267,7 +267,7 @@ class Recorder:
     def observations(
         self, example: int, name: Callable[[int, SeenValues], List[Tuple[Key, Optional[Key]]]], files: Container[str]
     ) -> List[Observation]:
-        """What the sites of these files held in this example, and with the first one what the definitions gave.
+        """Returns what the sites of these files held in this example, and with the first one what the definitions gave.
 
         `name(site, seen)` gives the distinct keys of a site, with the named dims where they are known.
         """

@@ -184,7 +184,7 @@ class Tape:
                 self._freed[id(node.parents)] = node.parents, span, self.backwards
 
     def _changed_since(self, node: Derivation) -> Optional[_Change]:
-        """What has changed a tensor that an operation keeps."""
+        """Returns what has changed a tensor that an operation keeps."""
         change = self._overwritten.get(id(node)) if saved_tensors.keeps_result(node) else None
         if change is not None:
             return change

@@ -64,7 +64,7 @@ class Branches:
         return found if 1 < len(found) <= MOST_PATHS else []
 
     def notes(self, is_user_file: Callable[[str], bool], line: Callable[[str, int], FileSpan]) -> List[Note]:
-        """What the conditions in user code were taken to be. `line(file, number)` is the span of a line."""
+        """Returns what the conditions in user code were taken to be. `line(file, number)` is the span of a line."""
         found = [(place, count) for place, count in self.asked.items() if is_user_file(place[0])]
         return [
             Note("data-dependent", _TRUE if place in self.turned else _LOOP if count > MOST_TURNS else _FALSE, line(*place))

@@ -192,7 +192,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _result(cls: Any) -> Any:
-    """What a stand-in gives that is called with tensors."""
+    """Returns what a stand-in gives that is called with tensors."""
     if cls._shapelens_is_tensor:
         return cls
     found = cls.__dict__.get("_shapelens_result")
@@ -250,7 +250,7 @@ MODULES = {
 
 
 def unknown_shape() -> Any:
-    """What takes the place of such a shape: it has as many sizes as are asked for, each unknown."""
+    """Returns what takes the place of such a shape: it has as many sizes as are asked for, each unknown."""
     return absent("a shape", OF_SHAPES)
 
 
@@ -263,7 +263,7 @@ def absent(name: str, code: str = "missing-import") -> Any:
 
 
 def unknown_value() -> Any:
-    """What a name holds that a cell of a notebook would define, where the cell is no Python."""
+    """Returns what a name holds that a cell of a notebook would define, where the cell is no Python."""
     return absent("what a cell defines that is no Python", "definition")
 
 
@@ -336,7 +336,7 @@ class _Bar:
 
 
 def _settings_by_default(settings: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a class of settings, or a function, is without a command line."""
+    """Returns what a class of settings, or a function, is without a command line."""
     return settings()
 
 

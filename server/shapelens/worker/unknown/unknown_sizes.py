@@ -73,7 +73,7 @@ def start(other_path: bool = False) -> None:
 
 
 def few() -> int:
-    """How many turns a loop over an unknown number of things takes: they are alike."""
+    """Returns how many turns a loop over an unknown number of things takes: they are alike."""
     return FEW + 2 if state.other_path else FEW
 
 

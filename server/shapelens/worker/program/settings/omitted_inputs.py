@@ -53,7 +53,7 @@ def omitted_inputs(classes: Iterable[type], functions: Iterable[Any], file: str)
 
 
 def values_for(omitted: OmittedInput, recorder: Recorder, file: str, text: str) -> List[Value]:
-    """What the parameter may be given, the likelier first."""
+    """Returns what the parameter may be given, the likelier first."""
     name, node = omitted.parameter.name, omitted.node
     numbers = [number for form in forms.scalars(omitted.parameter) for number in _literal(form.template)]
     if numbers:
@@ -77,7 +77,8 @@ def values_for(omitted: OmittedInput, recorder: Recorder, file: str, text: str) 
 
 
 def call_with_input(omitted: OmittedInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
-    """What an example gives, in which the first call of the function that leaves the parameter out is followed by one with a value for it.
+    """Returns what an example gives, in which the first call of the function that leaves the parameter out is followed by one with a value
+    for it.
 
     Raises ValueError where there is no value, and where a tensor has another rank for it: a mask of too many dims makes more of the scores.
     """

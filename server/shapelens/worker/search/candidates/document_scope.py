@@ -31,7 +31,7 @@ class DocumentScope:
                 self.classes[name] = value
 
     def expression(self, item: Any) -> Optional[str]:
-        """How the document writes a class, function or module object; None where it cannot reach it."""
+        """Returns how the document writes a class, function or module object; None where it cannot reach it."""
         for name, value in self.bound.items():
             if value is item:
                 return name
@@ -88,13 +88,13 @@ class DocumentScope:
 
 
 def resolved(path: str) -> Any:
-    """What `package.module.name` is, of a package that is loaded; None where there is no such thing."""
+    """Returns what `package.module.name` is, of a package that is loaded; None where there is no such thing."""
     first, *rest = path.split(".")
     return _part_of(sys.modules.get(first), rest)
 
 
 def _part_of(found: Any, path: List[str]) -> Any:
-    """What a module or class has under a dotted name, without running any code of it; None where there is no such thing."""
+    """Returns what a module or class has under a dotted name, without running any code of it; None where there is no such thing."""
     for part in path:
         found = inspect.getattr_static(found, part, None) if inspect.ismodule(found) or isinstance(found, type) else None
     return found

@@ -53,7 +53,8 @@ def _owner(model: Any) -> Optional[type]:
 
 
 def _unpacked_at_once(function: Any, name: str) -> Optional[int]:
-    """How many parts a parameter has that is only unpacked, `x, lengths = x`, before its name stands for something else; else None."""
+    """Returns how many parts a parameter has that is only unpacked, `x, lengths = x`, before its name stands for something else; else
+    None."""
     index = index_of(function)
     loads = sorted(index.loads.get(name, ()), key=_position)
     first = index.parents.get(loads[0]) if loads else None

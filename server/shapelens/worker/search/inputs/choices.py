@@ -29,7 +29,7 @@ class ArgumentChoice(NamedTuple):
 
     @property
     def path(self) -> str:
-        """What its sizes are named by."""
+        """Returns what its sizes are named by."""
         return "%s.%s" % (self.name, self.key) if self.container else self.name
 
     def is_in(self, line: str) -> bool:
@@ -50,12 +50,12 @@ class ChoiceNode:
 
     @property
     def error(self) -> Optional[BaseException]:
-        """What ended its trial."""
+        """Returns what ended its trial."""
         return self.trial.error if self.trial is not None else None
 
     @property
     def found(self) -> Optional[Mismatch]:
-        """What failed in its trial."""
+        """Returns what failed in its trial."""
         return self.trial.found if self.trial is not None else None
 
     @property
@@ -79,7 +79,7 @@ class ChoiceNode:
 
     @property
     def key(self) -> Tuple[str, str]:
-        """What tells it from others."""
+        """Returns what tells it from others."""
         return self.constructor, self.given
 
     @property
@@ -89,7 +89,7 @@ class ChoiceNode:
 
     @property
     def score(self) -> float:
-        """How promising it is to go on from here."""
+        """Returns how promising it is to go on from here."""
         return (self.trial.reached if self.trial is not None else 0) * WORSE**self.used
 
 

@@ -205,7 +205,7 @@ class InputSearch:
         return LeftOut(self.runner, self._parameters, self.shapes, self.forms_of).with_one(node, model)
 
     def said(self, node: ChoiceNode) -> Optional[InputShape]:
-        """What the text says of an input that a node follows."""
+        """Returns what the text says of an input that a node follows."""
         for argument in node.arguments:
             said = self.shapes.get(argument.name)
             if said is None or said.dims is None or said.source == "body" or argument.form is None:
@@ -352,7 +352,7 @@ class InputSearch:
         return forms.distinct_forms([*named, *own, *general], argument.path)[:MOST_FORMS]
 
     def _said_of_key(self, name: str, key: str) -> Optional[InputShape]:
-        """What the text says of the value of a dict, or of each dict of a list."""
+        """Returns what the text says of the value of a dict, or of each dict of a list."""
         said = self.shapes.get(name)
         return dict(zip(said.keys, said.parts)).get(key) if said is not None else None
 
@@ -515,7 +515,7 @@ def _as_wide(argument: ArgumentChoice, first: ArgumentChoice) -> Sizes:
 
 
 def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
-    """What the text says of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
+    """Returns what the text says of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
     batches = {shape.dims[0] for shape in shapes.values() if shape.dims and len(shape.dims) > 2 and is_batch(str(shape.dims[0]))}
 
     def renamed(shape: InputShape) -> InputShape:
@@ -598,7 +598,7 @@ def _given_all_keywords(model: Any, name: str) -> Optional[torch.nn.Module]:
 
 
 def _of_smaller_pictures(node: ChoiceNode) -> Optional[ChoiceNode]:
-    """What took too long, with pictures of a few places; None where it has no pictures, or did not take too long."""
+    """Returns what took too long, with pictures of a few places; None where it has no pictures, or did not take too long."""
     if node.trial is None or not isinstance(node.trial.error, TooLong):
         return None
     forms_given = [argument.form for argument in node.arguments if argument.form is not None]

@@ -170,7 +170,7 @@ _NUMBER = {word: int(number) for word, number in (pair.split() for pair in _NUMB
 
 
 def number_for(name: str) -> Optional[int]:
-    """What a parameter is given that is a number by its name; None where the name does not say so."""
+    """Returns what a parameter is given that is a number by its name; None where the name does not say so."""
     return _NUMBER.get(words_of(name))
 
 

@@ -59,7 +59,8 @@ def described_by_parts(model: Any, names: Sequence[str]) -> Dict[str, InputShape
 
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
-    """What the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are constants."""
+    """Returns what the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are
+    constants."""
     call = expression_of(constructor)
     if not isinstance(call, ast.Call) or not isinstance(model, torch.nn.Module):
         return {}
@@ -82,8 +83,8 @@ def _constant(node: ast.expr) -> Any:
 
 
 def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
-    """How many channels pictures have by what a constructor was given; None where it does not say so, or where the first layer does not
-    take them, nor what they are put together to."""
+    """Returns how many channels pictures have by what a constructor was given; None where it does not say so, or where the first layer does
+    not take them, nor what they are put together to."""
     named = [value for name, value in said.items() if CHANNELS.fullmatch(name)]
     if len(named) != 1 or type(named[0]) is not int or named[0] < 1:
         return None
@@ -110,7 +111,8 @@ def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Tuple[Tuple[
 
 
 def steps_apart_from_sizes(model: Any) -> int:
-    """How many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its heads."""
+    """Returns how many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its
+    heads."""
     found: Set[int] = set()
     heads: Set[int] = set()
     for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():

@@ -361,7 +361,7 @@ def _changes_parameter_when_made(found: Mismatch) -> bool:
 
 
 def _forms_asked_for(found: Mismatch) -> Set[str]:
-    """What a mismatch asks for that other sizes do not give."""
+    """Returns what a mismatch asks for that other sizes do not give."""
     return {each.kind for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in _OF_FORMS}
 
 

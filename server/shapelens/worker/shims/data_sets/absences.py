@@ -46,7 +46,7 @@ def is_met_by(code: CodeType, line: int) -> bool:
 
 
 def notes(line: Callable[[str, int], FileSpan]) -> List[Note]:
-    """What to say, once a file. `line(file, number)` is the span of a line."""
+    """Returns what to say, once a file. `line(file, number)` is the span of a line."""
     found: Dict[str, Note] = {}
     for file, number, message, code in said:
         found.setdefault(file, Note(code, message, line(file, number)))

@@ -213,7 +213,7 @@ def _below(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def replacements() -> List[Replacement]:
-    """What takes the place of Python's own functions for the time of a run."""
+    """Returns what takes the place of Python's own functions for the time of a run."""
     out: List[Replacement] = [
         (json, "load", _unless_missing(json.load)),
         (pickle, "load", _unless_missing(pickle.load)),

@@ -113,7 +113,7 @@ class Records:
         self.transform: Optional[Callable[..., Any]] = None
 
     def value(self, name: str) -> Any:
-        """What a sample has in a column."""
+        """Returns what a sample has in a column."""
         if name not in self.columns:
             self.columns[name] = self._of_name(name)
         return self.columns[name]
@@ -181,7 +181,7 @@ class Records:
 
     @property
     def num_rows(self) -> int:
-        """How many samples there are."""
+        """Returns how many samples there are."""
         return len(self)
 
     def unique(self, column: str) -> Any:
@@ -296,7 +296,7 @@ class Records:
 
 
 def _column(value: Any) -> Any:
-    """What the format "torch" makes of a column of such values."""
+    """Returns what the format "torch" makes of a column of such values."""
     if not isinstance(value, torch.Tensor):
         return [value] * unknown_sizes.count()
     with torch._C.DisableTorchFunction():
@@ -307,7 +307,7 @@ def _column(value: Any) -> Any:
 
 
 def _as_tensor(value: Any) -> Any:
-    """What the format "torch" makes of a value."""
+    """Returns what the format "torch" makes of a value."""
     if isinstance(value, (int, float)) or (isinstance(value, list) and value and not isinstance(value[0], str)):
         return torch.tensor(value)
     return value

@@ -79,7 +79,7 @@ def _picture_class() -> Any:
 
 
 def _settled(made: Any, is_said: bool) -> Any:
-    """What was made from a picture of unknown size; `is_said`: its own size is what the code says."""
+    """Returns what was made from a picture of unknown size; `is_said`: its own size is what the code says."""
     if is_said and not made.__dict__.get(CHANNELS):
         made.__class__ = _image_module().Image
     elif is_said:

@@ -75,7 +75,7 @@ def _init(owner: type, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _defaults(cls: type) -> Dict[str, Any]:
-    """What the arguments of a class's constructors, its bases' among them, are where nobody gives them."""
+    """Returns what the arguments of a class's constructors, its bases' among them, are where nobody gives them."""
     found: Dict[str, Any] = {}
     for base in cls.__mro__:
         constructor = base.__dict__.get("__init__")
@@ -225,7 +225,7 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def alike(first: Any, second: Any) -> Any:
-    """What two samples have in common: the sizes in which they differ are unknown."""
+    """Returns what two samples have in common: the sizes in which they differ are unknown."""
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         with torch._C.DisableTorchFunction():
             one, other = tuple(first.shape), tuple(second.shape)

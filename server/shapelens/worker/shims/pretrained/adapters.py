@@ -14,7 +14,7 @@ def _no_weights(*args: Any, **kwargs: Any) -> Dict[str, Any]:
 
 
 def _loaded(*args: Any, **kwargs: Any) -> Any:
-    """What loading weights says of them: nothing was missing."""
+    """Returns what loading weights says of them: nothing was missing."""
     return SimpleNamespace(missing_keys=[], unexpected_keys=[], mismatched_keys=[])
 
 

@@ -47,7 +47,7 @@ class Opened:
     get_slice = get_tensor
 
     def metadata(self) -> Dict[str, str]:
-        """What else the file says."""
+        """Returns what else the file says."""
         return {}
 
     def _unknown(self) -> Any:

@@ -48,7 +48,7 @@ def unknown() -> int:
 
 
 def _lengths_of(texts: Any) -> Optional[int]:
-    """How many texts there are; None for a single one."""
+    """Returns how many texts there are; None for a single one."""
     if stand_ins.is_absent(texts):
         return unknown()
     if isinstance(texts, (list, tuple)):
@@ -57,7 +57,7 @@ def _lengths_of(texts: Any) -> Optional[int]:
 
 
 def _values(shape: List[int], kind: Any, dtype: torch.dtype = torch.int64) -> Any:
-    """What a tokenizer or processor gives for one name: a tensor, an array, or lists of numbers where nothing is asked for."""
+    """Returns what a tokenizer or processor gives for one name: a tensor, an array, or lists of numbers where nothing is asked for."""
     kind = getattr(kind, "value", kind)
     if kind == "np":
         import numpy  # type: ignore[import-not-found, unused-ignore]
@@ -73,7 +73,7 @@ def _values(shape: List[int], kind: Any, dtype: torch.dtype = torch.int64) -> An
 
 
 def encoding(values: Dict[str, Any]) -> Any:
-    """What tokenizers and processors give."""
+    """Returns what tokenizers and processors give."""
     from transformers.tokenization_utils_base import BatchEncoding  # type: ignore[import-not-found]
 
     return BatchEncoding(values)
@@ -184,13 +184,13 @@ class StandInTokenizer:
         return ["text"] * (1 if unknown_sizes.is_unknown(count) else count)
 
     def add_tokens(self, tokens: Any, *args: Any, **options: Any) -> int:
-        """How many tokens came."""
+        """Returns how many tokens came."""
         count = len(tokens) if isinstance(tokens, (list, tuple)) else 1
         self.added += count
         return count
 
     def add_special_tokens(self, tokens: Dict[str, Any], *args: Any, **options: Any) -> int:
-        """How many tokens came; which of them there were already is not known."""
+        """Returns how many tokens came; which of them there were already is not known."""
         for name, text in tokens.items():
             setattr(self, name, text)
         self.vocab_size = unknown()
@@ -253,7 +253,7 @@ class StandInImageProcessor:
     preprocess = __call__
 
     def values(self, images: Any, kind: Any, more: Any = ()) -> Dict[str, Any]:
-        """What comes of pictures, by name."""
+        """Returns what comes of pictures, by name."""
         count = _count_of_pictures(images, bool(self.frames))
         shape = [count, *([self.frames] if self.frames else []), 3, self.side, self.side]
         values: Dict[str, Any] = {"pixel_values": made(shape, torch.float32) if kind is not None else _pictures(shape)}
@@ -307,7 +307,7 @@ class StandInFeatureExtractor:
         return encoding(self.values(len(sounds), return_tensors, options))
 
     def values(self, count: int, kind: Any, options: Dict[str, Any]) -> Dict[str, Any]:
-        """What comes of sounds, by name."""
+        """Returns what comes of sounds, by name."""
         if self.family == "whisper":
             return {"input_features": made([count, self.bands or unknown(), 3000], torch.float32)}
         if self.family == "audio-spectrogram-transformer":

@@ -190,7 +190,7 @@ OUTPUTS: Dict[str, Tuple[str, int, bool]] = {
 
 
 def _outputs_of(auto_class: str, labels: Any) -> Callable[[Optional[torch.Tensor]], Any]:
-    """What is known of the output of a model of unknown class, by the Auto class that was asked for it."""
+    """Returns what is known of the output of a model of unknown class, by the Auto class that was asked for it."""
     from transformers.utils import ModelOutput  # type: ignore[import-not-found]
 
     def gives(given: Optional[torch.Tensor]) -> Any:

@@ -131,7 +131,7 @@ class UnknownModel(torch.nn.Module):
         self.__dict__["config"] = stand_ins.absent("the configuration of %s" % name, "missing-file")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What comes out of it, whatever goes in."""
+        """Returns what comes out of it, whatever goes in."""
         gives = self.__dict__["_shapelens_gives"]
         result = gives(_first_tensor(args, kwargs)) if gives is not None else None
         if result is None:

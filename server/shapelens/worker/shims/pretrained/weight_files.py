@@ -38,7 +38,7 @@ class NoWeights(Exception):
 
 
 def read(path: str) -> Optional[Any]:
-    """What a file holds, in a list; None where it is not there, or does not say."""
+    """Returns what a file holds, in a list; None where it is not there, or does not say."""
     try:
         return [contents(path)]
     except NoWeights:
@@ -46,7 +46,7 @@ def read(path: str) -> Optional[Any]:
 
 
 def contents(path: str) -> Any:
-    """What a file holds. Raises NoWeights."""
+    """Returns what a file holds. Raises NoWeights."""
     opened.add(path)  # The run depends on it, even if it is not there.
     if not os.path.isfile(path):
         raise NoWeights("is a folder" if os.path.isdir(path) else "is not there")

@@ -45,7 +45,8 @@ def _settings(function: Callable[..., Any], config_path: Optional[str], config_n
 
 
 def _files(folder: str, name: str, group: str, depth: int) -> Iterator[Tuple[str, Dict[str, Any]]]:
-    """What a configuration file and those of its list of defaults say, each with the group that it speaks of, in the order of merging."""
+    """Yields what a configuration file and those of its list of defaults say, each with the group that it speaks of, in the order of
+    merging."""
     path = os.path.join(folder, group, name if name.endswith((".yaml", ".yml")) else name + ".yaml")
     content = read_yaml(path)
     if content is None or not depth:

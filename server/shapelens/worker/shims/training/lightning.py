@@ -103,14 +103,15 @@ class _Trainer:
         return results
 
     def _more(self, model: Any, step: str) -> List[Any]:
-        """What a step is given besides: before 2.0 `training_step` was called for each optimizer, where it takes `optimizer_idx`."""
+        """Returns what a step is given besides: before 2.0 `training_step` was called for each optimizer, where it takes
+        `optimizer_idx`."""
         code = getattr(getattr(type(model), step, None), "__code__", None)
         takes = code is not None and "optimizer_idx" in code.co_varnames[: code.co_argcount]
         return [(number,) for number in range(max(len(self.optimizers), 1))] if takes else [()]
 
 
 def _called(owner: Any, name: str, *args: Any) -> Any:
-    """What a method gives, with as many of these arguments as it takes; None where there is none."""
+    """Returns what a method gives, with as many of these arguments as it takes; None where there is none."""
     method = getattr(type(owner), name, None) if owner is not None and name else None
     code = getattr(method, "__code__", None)
     if method is None or code is None:
@@ -196,7 +197,7 @@ def _is_enough(cls: Any, given: Dict[str, Any]) -> bool:
 
 
 def _saved_arguments(cls: Any, held: Any, given: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-    """What a constructor is given of a checkpoint's hyperparameters and of the call; None where the checkpoint does not say."""
+    """Returns what a constructor is given of a checkpoint's hyperparameters and of the call; None where the checkpoint does not say."""
     if is_absent(held) or not isinstance(held, dict) or not isinstance(held.get("state_dict"), dict):
         return None
     saved: Dict[str, Any] = {}
@@ -260,7 +261,7 @@ def _add_arguments(cls: Any, parent_parser: Any, **kwargs: Any) -> Any:
 
 
 def _before_version_2(owner: Any) -> List[Replacement]:
-    """What a class read from a command line before version 2.0."""
+    """Returns what a class read from a command line before version 2.0."""
     methods: Dict[str, Any] = {"add_argparse_args": _add_arguments, "from_argparse_args": _from_arguments}
     return [(owner, name, classmethod(method)) for name, method in methods.items() if not hasattr(owner, name)]
 

@@ -111,7 +111,7 @@ def _built(cls: Any, group: str, parser: _Parser, known: Dict[str, Any]) -> Any:
 
 
 def _linked(source: str, parser: _Parser, known: Dict[str, Any]) -> Any:
-    """What an argument is linked to: an attribute of what has been built, or else the value of another argument."""
+    """Returns what an argument is linked to: an attribute of what has been built, or else the value of another argument."""
     outer, _, path = source.partition(".")
     if source in parser.defaults:
         return parser.defaults[source]

@@ -69,7 +69,7 @@ class Plot(Record):
 
 
 def _unknown() -> Exception:
-    """What is raised where a figure is taken for numbers; it is no mistake of the code that nothing was drawn."""
+    """Returns what is raised where a figure is taken for numbers; it is no mistake of the code that nothing was drawn."""
     called.append(absent("a figure", "definition"))
     return TypeError("a figure is not known")
 

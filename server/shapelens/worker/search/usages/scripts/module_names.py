@@ -34,7 +34,7 @@ class ModuleNames:
 
     @property
     def imports(self) -> Dict[str, str]:
-        """What an imported name is: {"np": "numpy", "F": "torch.nn.functional"}."""
+        """Returns what an imported name is: {"np": "numpy", "F": "torch.nn.functional"}."""
         if self._imports is None:
             self._imports = {}
             for node in ast.walk(self.tree):  # Functions import what they need too, by the same names as a rule.
