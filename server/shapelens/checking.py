@@ -1,4 +1,4 @@
-"""What `check` says of many files: each that has changed is analysed by one of several workers, the others are as they were."""
+"""Checks many files: each that has changed is analysed by one of several workers, the others are as they were."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class CheckedFinding:
 
 @dataclass
 class CheckedFile:
-    """What `check` says of one file. complete: each run came to an end that it will come to again."""
+    """The result of `check` for one file. complete: each run came to an end that it will come to again."""
 
     findings: list[CheckedFinding] = field(default_factory=list)
     ran: bool = False

@@ -39,7 +39,7 @@ app = typer.Typer(
 
 
 class Format(str, Enum):
-    """How `show` prints."""
+    """A format of `show`."""
 
     text = "text"
     json = "json"
@@ -50,7 +50,7 @@ class Format(str, Enum):
 
 
 class Autocast(str, Enum):
-    """What a model is called under."""
+    """A dtype of autocast for the call of a model."""
 
     none = "none"
     bfloat16 = "bfloat16"
@@ -65,21 +65,21 @@ class Device(str, Enum):
 
 
 class AnnotationStyle(str, Enum):
-    """How `annotate` writes shapes."""
+    """A style of `annotate`."""
 
     comments = "comments"
     jaxtyping = "jaxtyping"
 
 
 class Amounts(str, Enum):
-    """What `summary` says of each module: its parameters and operations, or what it has of the memory of a training step."""
+    """The columns of `summary` for each module: its parameters and operations, or what it has of the memory of a training step."""
 
     cost = "cost"
     memory = "memory"
 
 
 class CheckFormat(str, Enum):
-    """How `check` reports."""
+    """A format of `check`."""
 
     text = "text"
     json = "json"
@@ -97,7 +97,7 @@ class FailOn(str, Enum):
 
 
 class LogLevel(str, Enum):
-    """How much the language server says on stderr."""
+    """A level of the language server's log on stderr."""
 
     debug = "debug"
     info = "info"

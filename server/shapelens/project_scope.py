@@ -22,7 +22,7 @@ def project_root(path: Path) -> Path:
 
 
 class ProjectScope:
-    """How far up from a file the settings of its project are looked for, and its environment.
+    """The folders above a file in which settings and environment of its project are looked for.
 
     To the root of its repository, else to the current folder or one that the user has named, if the file lies in it, else no further than
     the file's own folder.

@@ -237,7 +237,7 @@ class Ready:
 
 @dataclass
 class Loading:
-    """What a run imports is loaded ahead of it, for LONGEST_LOAD seconds at most: the run's own time does not begin yet."""
+    """The imports of a run are loaded ahead of it, for LONGEST_LOAD seconds at most: the run's own time does not begin yet."""
 
     run_id: int
 
@@ -268,7 +268,7 @@ class Replace:
 
 @dataclass
 class Output:
-    """What user code printed."""
+    """Text that user code printed."""
 
     run_id: int
     text: str
@@ -296,7 +296,7 @@ class Profiled:
 
 @dataclass
 class Deepened:
-    """What depends on what in the model of an example that was run for real."""
+    """Dependences in the model of an example that was run for real."""
 
     run_id: int
     report: DeepReport

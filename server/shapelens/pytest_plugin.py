@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What the user allows, before anything is collected."""
+    """Reads what the user allows, before pytest collects anything."""
     if config.getoption("--shapelens"):
         from shapelens.examples.settings import acts_from_here
 
@@ -97,7 +97,7 @@ class ShapeLensFile(pytest.File):
 
 
 class WrongShapes(Exception):
-    """What is wrong with a class."""
+    """The findings of a class."""
 
     def __init__(self, path: Path, findings: list[CheckedFinding]) -> None:
         super().__init__("\n".join(f"{path}:{each.line}:{each.column + 1}: {each.code}: {each.message}" for each in findings))

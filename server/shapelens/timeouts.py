@@ -1,4 +1,4 @@
-"""How long server and worker wait for what may never come.
+"""Timeouts: the seconds that server and worker wait for what may never come.
 
 SHAPELENS_TIMEOUTS sets some of these times for a server and its workers, "hanging=1 grace=0.2": tests of what hangs need not wait as long
 as people may have to.

@@ -1,4 +1,4 @@
-"""What the constructors of `torch.nn` layers call their arguments, in order, and which values of one argument go with the others.
+"""The names of the arguments of `torch.nn` layers, in order, and which values of one argument go with the others.
 
 Names and order are those of torch 2.13's signatures; a layer that is not listed is one whose constructor takes no size that has to fit
 its input.

@@ -1,4 +1,4 @@
-"""What the extension shows for "Doctor": `python -m shapelens.diagnosis FOLDER [INTERPRETER]` prints Markdown."""
+"""The page that the extension shows for "Doctor": `python -m shapelens.diagnosis FOLDER [INTERPRETER]` prints Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report of a bug needs to hold, as Markdown; nothing of the source, no names of files in a project."""
+"""The content of a report of a bug, as Markdown; nothing of the source, no names of files in a project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether ShapeLens has what it needs for a folder, and what to do about what is missing."""
+"""Checks that ShapeLens has what it needs for a folder, and says what to do about what is missing."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class GivenUp(Exception):
 
 @dataclass(frozen=True)
 class FileToMend:
-    """What was run: its text, settings, examples (their number) and findings, and the modules of other files."""
+    """A file that was run: its text, settings, examples (their number) and findings, and the modules of other files."""
 
     file: str
     module: Module
@@ -56,7 +56,7 @@ class FileToMend:
 
 @dataclass(frozen=True)
 class KnownByPart:
-    """What a search whose attempts run a part only has come to for a finding, which is `finding` there: the fixes that work."""
+    """The fixes that a search found by attempts that run a part only, which is `finding` there: the fixes that work."""
 
     search: RepairSearch
     finding: Finding
@@ -69,9 +69,8 @@ class KnownByPart:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to search, in seconds of the search's clock. The first candidate of a finding is tried in any case, as long as there is time
-    for the document at all.
-    """
+    """Limits of a search, in seconds of its clock. The first candidate of a finding is tried in any case, as long as there is time for the
+    document at all."""
 
     seconds_per_finding: float
     seconds: float  # for all findings of a document

@@ -66,7 +66,7 @@ def _line(span: FileSpan) -> Tuple[str, int]:
 
 
 class _ExampleOutcome(NamedTuple):
-    """What became of one example."""
+    """The outcome of one example."""
 
     example: ExampleRun
     number: int

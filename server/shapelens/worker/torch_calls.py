@@ -1,4 +1,4 @@
-"""What a call of a torch function says by itself: its arguments, what it changes in place, which operands it multiplies."""
+"""The parts of a call of a torch function: its arguments, what it changes in place, which operands it multiplies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown beside the code where nothing is wrong: inlay hints, hovers, code lenses, FLOPs.
+"""Display beside code in which nothing is wrong: inlay hints, hovers, code lenses, FLOPs.
 
 Knows nothing of findings. Called by the language server and the reports.
 """

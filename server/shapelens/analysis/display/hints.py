@@ -48,7 +48,7 @@ class Hint:
 
 @dataclass
 class _Named:
-    """What one name of a line held."""
+    """The values that one name of a line held."""
 
     name: str
     span: Span

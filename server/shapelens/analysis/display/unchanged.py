@@ -41,7 +41,7 @@ _Key = tuple[tuple[str, tuple[object, ...], tuple[str, ...], str], ...]  # of th
 
 @dataclass
 class _Operands:
-    """What an expression reads: of names, whose shapes were shown above, and of attributes, as parameters and buffers are."""
+    """The operands of an expression: of names, whose shapes were shown above, and of attributes, as parameters and buffers are."""
 
     names: list[list[Value]] = field(default_factory=list)
     parts: list[list[Value]] = field(default_factory=list)  # of names, by an index

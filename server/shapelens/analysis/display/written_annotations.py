@@ -164,7 +164,7 @@ def _span(module: Module, node: ast.expr) -> Span:
 
 
 class _Table:
-    """What the dims of one function are called. Each name stands for one symbol of the hints."""
+    """The names of the dims of one function. Each name stands for one symbol of the hints."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}  # by symbol
@@ -227,7 +227,7 @@ class _Table:
 
 
 class _Imports:
-    """What a file imports of what annotations need, and the edits that import the rest."""
+    """The imports of a file that annotations need, and the edits that import the rest."""
 
     def __init__(self, tree: ast.Module, module: Module) -> None:
         self._module = module

@@ -1,4 +1,4 @@
-"""What does not fit between a state and a module, in words: a common prefix, sizes, names, each with its numbers."""
+"""Words for what does not fit between a state and a module: a common prefix, sizes, names, each with its numbers."""
 
 from __future__ import annotations
 

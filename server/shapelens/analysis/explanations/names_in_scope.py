@@ -1,4 +1,4 @@
-"""What names and expressions are worth where a layer is constructed: parameters, attributes, what other layers were given."""
+"""Values of names and expressions where a layer is constructed: parameters, attributes, what other layers were given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with an operation, in the words of the code: its operands by their names, the sizes that do not fit.
+"""Words for what is wrong with an operation: its operands by their names, the sizes that do not fit.
 
 Each function takes a `Failed` and gives the words, or "" where eager's message has to do.
 """

@@ -1,4 +1,4 @@
-"""What Python says of a call or an attribute, in the words of the code: which argument is missing, which attribute was meant."""
+"""Words for what Python says of a call or an attribute: which argument is missing, which attribute was meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the way of gradients, and with calls of layers, in words; and the places that have to do with it."""
+"""Words for what is wrong with gradients and with calls of layers, and the places that have to do with it."""
 
 from __future__ import annotations
 

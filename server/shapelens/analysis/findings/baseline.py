@@ -20,7 +20,8 @@ _NUMBER = re.compile(r"\b\d+(?:[·.,]\d+)*")
 
 @dataclass(frozen=True, order=True)
 class FindingKey:
-    """What tells a finding from the others of its file. scope: the function or class around it by qualified name, "" outside of any."""
+    """The key that tells a finding from the others of its file. scope: the function or class around it by qualified name, "" outside of
+    any."""
 
     code: str
     scope: str

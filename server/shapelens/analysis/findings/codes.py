@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 @dataclass(frozen=True)
 class FindingCode:
-    """What a code stands for. severity: "error" | "warning" | "information" | "hint", unless the settings say another."""
+    """A code of findings and its meaning. severity: "error" | "warning" | "information" | "hint", unless the settings say another."""
 
     name: str
     meaning: str

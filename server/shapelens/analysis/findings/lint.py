@@ -1,4 +1,4 @@
-"""What a lint says."""
+"""Lints and their words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapelens.source.positions import Span
 
 @dataclass(frozen=True)
 class Lint:
-    """What a lint says of a place in the file."""
+    """A lint at a place in the file."""
 
     code: str
     severity: str

@@ -1,4 +1,4 @@
-"""What running a model for real told: outputs that see the future, inputs that do not matter, samples of a batch that meet."""
+"""Findings of models that were run for real: outputs that see the future, inputs that do not matter, samples of a batch that meet."""
 
 from __future__ import annotations
 

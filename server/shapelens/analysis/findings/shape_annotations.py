@@ -28,7 +28,7 @@ _NAMES = re.compile(r"(?:Float|BFloat|Int|UInt|Complex)\d*|Inexact|Real|Num|Shap
 
 @dataclass(frozen=True)
 class _Annotation:
-    """What a function says of a parameter, or of what it returns (name "")."""
+    """The annotation of a parameter, or of what a function returns (name "")."""
 
     name: str
     dims: Dims

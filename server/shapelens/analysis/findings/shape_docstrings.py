@@ -38,7 +38,7 @@ _RELATIVE = re.compile(
 
 @dataclass(frozen=True)
 class _Stated:
-    """What a docstring says of a parameter, or of what its function returns (name "")."""
+    """A docstring's words for a parameter, or for what its function returns (name "")."""
 
     name: str
     dims: tuple[Dim, ...]

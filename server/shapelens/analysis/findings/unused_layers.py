@@ -115,7 +115,7 @@ def _inside(span: protocol.FileSpan, outer: protocol.FileSpan) -> bool:
 
 @dataclass(frozen=True)
 class _Reads:
-    """What the text of one top-level statement says of attributes."""
+    """The attributes that one top-level statement reads."""
 
     bases: dict[str, list[str]]  # of its classes, nested ones too, by name
     own: dict[str, set[str]]  # what a class reads of `self`

@@ -31,7 +31,7 @@ _JOINS = ("cat", "concat", "concatenate")
 
 
 class Likelihood(IntEnum):
-    """How likely a repair is what the author meant, the likeliest first.
+    """The likelihood that the author meant a repair, the likeliest first.
 
     An expression that holds the right size is likelier to be what was mistyped than a number that merely fits its surroundings.
     """

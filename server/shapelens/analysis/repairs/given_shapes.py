@@ -1,4 +1,4 @@
-"""What the shapes say of a fix that was tried: what the changed layer or expression gave, and whether batches are where they were."""
+"""Judges a fix that was tried by its shapes: what the changed layer or expression gave, and whether batches are where they were."""
 
 from __future__ import annotations
 

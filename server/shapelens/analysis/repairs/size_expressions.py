@@ -1,4 +1,4 @@
-"""What to write for a size that was written as an expression: the part of it that is right, rather than a number, where there is one."""
+"""Expressions for a size that was written as an expression: the part of it that is right, rather than a number, where there is one."""
 
 from __future__ import annotations
 

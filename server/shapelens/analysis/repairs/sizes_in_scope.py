@@ -1,4 +1,4 @@
-"""What to write for a size where a layer is constructed: names, attributes, arguments of other layers, their products and sums.
+"""Expressions for a size where a layer is constructed: names, attributes, arguments of other layers, their products and sums.
 
 A number that is right for this configuration alone is not what an author means where the constructor speaks in names.
 """

@@ -103,7 +103,7 @@ def _second_backward(places: Places, mismatch: Mismatch, place: Place) -> Iterat
 
 
 def _in_each_turn(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
-    """What a loop goes back through in each turn was computed in front of the loop: it is computed in each turn."""
+    """Yields repairs for a loop that goes back in each turn through what was computed in front of the loop: it is computed in each turn."""
     made = places.locate(mismatch.origins[0].span)
     statement = statement_at(made) if made is not None and made.file == place.file else None
     loops = nodes_around(place, ast.For, ast.While)
@@ -151,7 +151,7 @@ def _detached_attribute(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
 
 
 def _detached_before(places: Places, mismatch: Mismatch, place: Place) -> Iterator[Fix]:
-    """What a loop goes back through in each turn was computed in front of the loop: the loop does not learn it."""
+    """Yields repairs for a loop that goes back in each turn through what was computed in front of the loop: the loop does not learn it."""
     made = places.locate(mismatch.origins[0].span)
     node = statement_at(made) if made is not None and made.file == place.file else None
     loops = nodes_around(place, ast.For, ast.While)

@@ -1,4 +1,4 @@
-"""Whether a training step fits the memory of a device: the largest batch that does, and what would help, each by a profile of its own.
+"""Fits a training step into the memory of a device: the largest batch that does, and what would help, each by a profile of its own.
 
 A profile counts what is there at once, and no more. A device has less than its memory says: what does not fit here fits nowhere, and what
 just fits here may not.
@@ -39,7 +39,7 @@ ExampleProfiler = Callable[[ExampleRun, ProfileRequest], Awaitable[ModelProfile]
 
 @dataclass(frozen=True)
 class Saving:
-    """What makes a step take less, in words that follow what it takes, and the peak then."""
+    """A way to make a step take less, in words that follow what it takes, and the peak then."""
 
     words: str
     peak: int

@@ -127,7 +127,7 @@ class Fixed:
 
 @dataclass
 class DynamicDims:
-    """What may vary of an example, and what may not. sizes: those that it is to be exported with."""
+    """The dims of an example that may vary, and those that may not. sizes: those that it is to be exported with."""
 
     sizes: Sizes
     varying: list[Varying] = field(default_factory=list)

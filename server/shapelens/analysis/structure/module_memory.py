@@ -1,4 +1,4 @@
-"""What each module has of the memory of a training step: its storages, and what was allocated in the steps inside of it."""
+"""Each module's part of the memory of a training step: its storages, and what was allocated in the steps inside of it."""
 
 from __future__ import annotations
 

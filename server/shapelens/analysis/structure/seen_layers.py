@@ -1,4 +1,4 @@
-"""What a trace tells of a model before it is profiled: its modules, their shapes and parameters, what fails; no operations, no memory."""
+"""A model as a trace shows it before it is profiled: its modules, their shapes and parameters, what fails; no operations, no memory."""
 
 from __future__ import annotations
 

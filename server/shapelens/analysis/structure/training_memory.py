@@ -1,4 +1,4 @@
-"""What a training step and an inference take of memory, from the storages that they allocate.
+"""The memory of a training step and of an inference, from the storages that they allocate.
 
 The sum of storages that live at once, as `torch.cuda.memory_allocated` counts them. On a CUDA device each is rounded up to 512 bytes
 (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp). A step is one after the first: the optimizer has its state, gradients were set to

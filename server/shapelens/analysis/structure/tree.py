@@ -14,7 +14,7 @@ from shapelens.traces import FileSpan, Mismatch
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong at a row or step. `finding` is that of the document, where it has one; its fix is the finding's."""
+    """A failure at a row or step. `finding` is that of the document, where it has one; its fix is the finding's."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""What the runs of several files saw, from the point of view of one file: its own run, and the runs of files that import it."""
+"""The runs of several files, from the point of view of one file: its own run, and the runs of files that import it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ def input_axis(dim: Dim) -> Optional[Axis]:
 
 
 def note_positions(operands: Sequence[Dims], dims: Dims) -> None:
-    """What is added along one axis of the inputs and broadcast along another are positions: the other one is that of the samples."""
+    """Notes positions: tensors added along one axis of the inputs and broadcast along another are positions: the other one is that of the
+    samples."""
     for constant, data in (operands, operands[::-1]):
         if roots_of(constant) or len(constant) < 2 or not roots_of(data):
             continue

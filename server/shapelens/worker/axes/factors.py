@@ -13,7 +13,8 @@ INPUT, FEATURES, DERIVED, PADDED, REPEATED, TORN, UNKNOWN = "input", "features",
 
 
 class Axis:
-    """What numbers were laid out along when a tensor was made: an axis of an input, the features of a layer, or what was made of these."""
+    """A direction along which numbers were laid out when a tensor was made: an axis of an input, the features of a layer, or what was made
+    of these."""
 
     __slots__ = ("is_samples", "is_steps", "kind", "name", "roots", "size", "tear")
 

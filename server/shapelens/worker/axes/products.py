@@ -1,4 +1,4 @@
-"""What layers, matrix products and attention make of axes, and which numbers they put together."""
+"""Axes through layers, matrix products and attention, and which numbers they put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sums, means, softmax and normalisations make of axes, and which numbers they put together."""
+"""Axes through sums, means, softmax and normalisations, and which numbers they put together."""
 
 from __future__ import annotations
 

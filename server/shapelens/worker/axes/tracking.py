@@ -37,7 +37,7 @@ _plainly = torch._C.DisableTorchFunction
 
 
 class KnownDims:
-    """What is known of a tensor: its dims, what happened on the way to it, and the dim that a softmax made a distribution of."""
+    """The knowledge of a tensor: its dims, what happened on the way to it, and the dim that a softmax made a distribution of."""
 
     __slots__ = ("are_scores", "dims", "events", "softmax")
 

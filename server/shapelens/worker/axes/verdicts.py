@@ -1,4 +1,4 @@
-"""What of all that happened to axes is worth a remark: views that tear, samples that meet, a softmax over another dim than the sum.
+"""Judges which events of axes are worth a remark: views that tear, samples that meet, a softmax over another dim than the sum.
 
 An event counts if the example's output descends from it. A tear that a later view mends is none. Samples are those of an axis that the code
 itself treats as a batch, and that the output still has.

@@ -1,4 +1,4 @@
-"""What views, permutations, indices and concatenations make of axes."""
+"""Axes through views, permutations, indices and concatenations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an exception would be caught by the code that runs: what code expects to fail is no mistake, and has to fail."""
+"""Looks for handlers that would catch an exception: what code expects to fail is no mistake, and has to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may take part in the calls of modules during an example: the room `memo` writes them down, and answers them from that."""
+"""Protocols of those who take part in the calls of modules: the room `memo` writes them down, and answers them from that."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _NUMBERS: Dict[str, Callable[[], Any]] = {
 
 
 class Recovery:
-    """What happens to failures during one example. `calls` is what watches the module calls of it."""
+    """Goes past failures during one example. `calls` is what watches the module calls of it."""
 
     def __init__(self, calls: Any, meta: MetaMode, frames: Frames) -> None:
         self.calls = calls

@@ -1,4 +1,4 @@
-"""Whether two sizes that are known do not fit together, so that an operation fails whatever the unknown sizes of its arguments are."""
+"""Finds known sizes that do not fit together, so that an operation fails whatever the unknown sizes of its arguments are."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _CHANGES_PARAMETERS = re.compile(
 
 
 class Compared(NamedTuple):
-    """What torch says of a state and a module, less what rests on something unknown."""
+    """Torch's comparison of a state and a module, less what rests on something unknown."""
 
     missing: List[str]
     unexpected: List[str]
@@ -103,7 +103,7 @@ state_dicts = StateDicts()
 
 @contextlib.contextmanager
 def watching(evaluation: Any) -> Iterator[None]:
-    """What a program loads is compared meanwhile."""
+    """Compares the states that a program loads meanwhile."""
     calls, frames = evaluation.calls, evaluation.frames
 
     def tell(found: Mismatch) -> None:

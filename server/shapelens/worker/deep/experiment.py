@@ -213,7 +213,7 @@ class Experiment:
         self.found += found[:1]
 
     def _look_inside(self) -> None:
-        """What is no number in the end may tell on the way: the first result in which earlier steps change with later ones."""
+        """Looks on the way for what is no number in the end: the first result in which earlier steps change with later ones."""
         claim, sizes = self._claim()
         for each in self.inputs if claim is not None else ():
             shape = [int(size) for size in each.tensor.shape]
@@ -282,7 +282,7 @@ class Experiment:
         return found
 
     def _leak(self, each: Input, dim: int, claim: CausalClaim) -> Tuple[bool, Optional[Dependence]]:
-        """Whether steps depend on those of an input, and how earlier ones depend on later ones; None where they do not."""
+        """Returns whether steps depend on those of an input, and how earlier ones depend on later ones; None where they do not."""
         length, matters = int(each.tensor.shape[dim]), False
         for place in (length // 2, length - 1):
             for name, changed in self._changes(each, dim, place):

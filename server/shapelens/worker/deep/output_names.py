@@ -1,4 +1,4 @@
-"""What a forward calls the tensors that it returns: `return logits, loss`."""
+"""The names that a forward has for the tensors that it returns: `return logits, loss`."""
 
 from __future__ import annotations
 

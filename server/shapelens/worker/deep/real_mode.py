@@ -59,7 +59,7 @@ def offset_of_mask(tensor: Tensor) -> Optional[int]:
 
 
 class Result:
-    """What an operation or a layer of torch's gave."""
+    """The result of an operation or a layer of torch's."""
 
     __slots__ = ("name", "tensors")
 

@@ -1,4 +1,4 @@
-"""What the code says, beside its masks, that makes a model causal: names of its modules, and targets that are shifted by one."""
+"""Signs of a causal model in its code, beside masks: names of its modules, and targets that are shifted by one."""
 
 from __future__ import annotations
 

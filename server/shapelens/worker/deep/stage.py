@@ -92,7 +92,7 @@ def _tensors_of(model: Any) -> Iterator[Any]:
 
 
 class _Over(BaseException):
-    """What the example was evaluated for is known."""
+    """Ends an example once its purpose is reached."""
 
 
 class _RealMaker(Maker):

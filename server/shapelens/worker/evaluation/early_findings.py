@@ -1,4 +1,4 @@
-"""What a run says first: what is wrong, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
+"""Sends the findings of a run first, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
 
 The first mismatch is said when it is met: an editor can show it while the rest still runs.
 """
@@ -24,7 +24,7 @@ Layers = Callable[[Set[int]], List[LayerSeen]]
 
 
 class EarlyFindings:
-    """What a run says first. `known` is called some time after it is known what is wrong: what follows takes its time."""
+    """The first message of a run. `known` is called some time after it is known what is wrong: what follows takes its time."""
 
     def __init__(self, run: Run, send: Callable[[Any], None], progress: Progress, known: Callable[[], None]) -> None:
         self.run = run

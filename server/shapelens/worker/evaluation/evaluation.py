@@ -47,7 +47,7 @@ def exit_message(error: BaseException) -> str:
 
 
 class Evaluation:
-    """What is evaluated in a workspace, and all that watches it. `calls` is the watch over the modules of what is evaluated now."""
+    """An evaluation in a workspace, and all that watches it. `calls` is the watch over the modules of what is evaluated now."""
 
     def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames) -> None:
         self.recorder = recorder
@@ -87,7 +87,7 @@ class Evaluation:
 
     @contextlib.contextmanager
     def ending_at_first_mismatch(self, refuse: Refuse) -> Iterator[None]:
-        """What is evaluated meanwhile does not go past a mismatch: it ends with the exception that `refuse` makes of the first one."""
+        """Ends evaluations meanwhile at their first mismatch: it ends with the exception that `refuse` makes of the first one."""
         before, self._refuse = self._refuse, refuse
         self.meta.refuses_odd_masks = True  # Nobody gave it: another one fits.
         try:
@@ -122,7 +122,7 @@ class Evaluation:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """What is evaluated meanwhile is not what was asked for: what was seen before, and how, is there again afterwards."""
+        """Keeps evaluations meanwhile apart from the run's own: what was seen before, and how, is there again afterwards."""
         calls, seen, remarks = self.calls, self.recorder.seen, self.remarks.found
         asked, turned, met = branches.asked, branches.turned, unknown_sizes.state.met
         try:

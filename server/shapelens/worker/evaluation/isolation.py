@@ -1,5 +1,5 @@
-"""What evaluated code has changed for the whole process, taken back before the next evaluation: `torch.set_default_dtype` in one class's
-`forward` is not for the next class, nor is `builtins.len = None` for anybody.
+"""Changes that evaluated code makes for the whole process are taken back before the next evaluation: `torch.set_default_dtype` in one
+class's `forward` is not for the next class, nor is `builtins.len = None` for anybody.
 
 What was set while definitions ran stays, as in a real run. Looking takes less than 0.1 ms: changes are looked for where they reach far, in
 builtins, torch's tensors, modules and functional, in `sys` and in torch's settings. Other monkeypatches only keep the process from being
@@ -133,7 +133,7 @@ def _folder() -> str:
 
 
 def isolated(evaluate: Callable[[], Any]) -> None:
-    """What is evaluated changes nothing for what is evaluated later, unless statements of a file were executed for it: those change it."""
+    """Evaluates so that nothing changes for later evaluations, unless statements of a file were executed for it: those change it."""
     executing.note_modules()
     mutable_defaults.begin()
     before, executed = ProcessSettings(), executing.count

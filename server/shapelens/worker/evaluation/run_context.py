@@ -41,7 +41,7 @@ from .evaluation import Evaluation
 
 
 class RunContext:
-    """What a run loads into and is watched by. `trace` is that of the run under way."""
+    """The workspace that a run loads into, with its watchers. `trace` is that of the run under way."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -182,7 +182,7 @@ class MetaMode(TorchFunctionMode):
         return result
 
     def _note(self, func: Callable[..., Any], given: Call, result: Any) -> None:
-        """What is odd of a call is a remark, or a failure; and what may mix the samples of a batch is told to who asks for it."""
+        """Notes odd calls as remarks, or as failures; and what may mix the samples of a batch is told to who asks for it."""
         if self.refuses_odd_masks and func in _MASKS and not self.inside_layer and _is_odd_mask(*given):
             raise RuntimeError(ODD_MASK)
         check = WATCHED.get(func)

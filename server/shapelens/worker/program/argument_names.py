@@ -1,4 +1,4 @@
-"""What the name of an argument says of it: that it is a model, a loader, a loss, a number, or what only steers and reports."""
+"""The meaning of an argument's name: that it is a model, a loader, a loss, a number, or what only steers and reports."""
 
 from __future__ import annotations
 

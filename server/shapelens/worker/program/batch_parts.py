@@ -1,4 +1,4 @@
-"""What the text of a step or a function takes out of a batch, read through what the batch is handed on to.
+"""The parts that a step or a function takes out of a batch, read through what the batch is handed on to.
 
 `x, y = batch`, `(first, second), _ = batch`, `batch["image"]`, `self.shared_step(batch, "train")`: the parts of a batch, and which of them
 go into `forward`.
@@ -98,7 +98,7 @@ def parts_given(part: BatchPart, name: str, forms_of_leaf: Callable[[BatchPart, 
 
 
 class _Taken:
-    """What the uses of a name take out of it."""
+    """The parts that the uses of a name take out of it."""
 
     def __init__(self) -> None:
         self.keys: Dict[str, BatchPart] = {}

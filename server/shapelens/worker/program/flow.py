@@ -1,4 +1,4 @@
-"""What a program that is followed calls for its flow: statements that fail, loops that would take long.
+"""The flow of a program that is followed: statements that fail, loops that would take long.
 
 A loop that meets no tensor in its first turns takes the others unobserved (loading/unobserved.py), up to a budget of time. Any other takes
 all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where

@@ -1,4 +1,4 @@
-"""What a function is given for a parameter that is no tensor: a model, a loader, a loss, or what only steers and reports.
+"""Arguments for parameters that are no tensors: a model, a loader, a loss, or what only steers and reports.
 
 What the function does with a parameter tells what it is, its name where that says nothing. A model is built as the example of its class
 says, and a loader gives batches of what that example gives to `forward`, with targets of the forms that fit its output.
@@ -133,7 +133,7 @@ class FunctionArguments:
     # --- the rules, in the order of RULES ---
 
     def _device(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is called a device is the processor."""
+        """Gives the processor to a parameter that is called a device."""
         return [Form('"cpu"')] if asked.words in ("device", "dev") else None
 
     def _default(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -146,27 +146,27 @@ class FunctionArguments:
         return [Form("0")] if self._node is not None and self._node.name == "__getitem__" else None
 
     def _discount(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What an agent discounts by lies between 0 and 1."""
+        """Gives a discount between 0 and 1."""
         return [Form("0.5"), UNKNOWN] if self._is_played and asked.words in _DISCOUNTS and not asked.annotation else None
 
     def _list_of_samples(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What makes a batch is given a list of samples."""
+        """Gives a list of samples to a function that makes a batch."""
         samples = self._samples(asked.name)
         return list(lists_of_samples(samples)) if samples is not None else None
 
     def _evaluation(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What computes metrics for a trainer is given its predictions and labels."""
+        """Gives predictions and labels to a function that computes metrics for a trainer."""
         is_one = EVALUATED.fullmatch(asked.words) or asked.annotation.rpartition(".")[2] == "EvalPrediction"
         return [*self._evaluated(asked.name), UNKNOWN] if is_one else None
 
     def _loader(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is called a loader, and gone through, gives batches."""
+        """Gives a loader of batches to a parameter that is called so and gone through."""
         if asked.batch is None or not (LOADER.fullmatch(asked.words) or "Loader" in asked.annotation) or tensors_by_name(asked.name):
             return None
         return [*self._loaders(asked.batch), UNKNOWN]
 
     def _loss(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is called a loss, and called, is one of torch's."""
+        """Gives a loss of torch's to a parameter that is called so and called."""
         return [*map(Form, _LOSSES), UNKNOWN] if LOSS.fullmatch(asked.words) and asked.uses.kinds.get("called") else None
 
     def _model(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -182,7 +182,7 @@ class FunctionArguments:
         return [UNKNOWN] if is_one else None
 
     def _number_to_write(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is only written into texts is a number."""
+        """Gives a number to a parameter that is only written into texts."""
         return [Form("1"), UNKNOWN] if self._is_only_written(asked.name) else None
 
     def _words(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -198,7 +198,7 @@ class FunctionArguments:
         return [UNKNOWN] if is_one else None
 
     def _number(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is called as no tensor is may be a number; nothing is known of what is only handed on."""
+        """Gives a number to a parameter whose name is no tensor's; nothing is known of what is only handed on."""
         name, uses = asked.name, asked.uses
         is_number = SURELY_INT.fullmatch(asked.words) or not tensors_by_name(name)
         if asked.annotation or uses.kinds.get("tensor") or not is_number:
@@ -219,7 +219,7 @@ class FunctionArguments:
         return (self._tensors(asked) or None) if self._is_played and tensors_of_agents(asked.name) else None
 
     def _measured(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """What is measured has the forms of predictions and targets."""
+        """Gives predictions and targets to a function that measures them."""
         name = asked.name
         if not is_measured(name) or asked.annotation or name in self._said:
             return None

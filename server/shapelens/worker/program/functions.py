@@ -65,7 +65,7 @@ Definition = ast.FunctionDef
 
 
 class Callee(NamedTuple):
-    """What is called: a function, or a method of an object."""
+    """A callable: a function, or a method of an object."""
 
     name: str  # as sites call it: "Agent.act"
     text: str  # what is called, as an expression: "Agent(8).act"

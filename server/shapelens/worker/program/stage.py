@@ -134,7 +134,7 @@ def _follow(runner: ExampleRunner, tell: Callable[[], None], built: BuiltClasses
 
 @contextlib.contextmanager
 def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
-    """What goes on meanwhile is added where nothing else shows anything, and what is wrong in it is not said: nobody may ever do it so."""
+    """Adds turns meanwhile where nothing else shows anything, and what is wrong in it is not said: nobody may ever do it so."""
     evaluation, recorder = runner.evaluation, runner.recorder
     seen, recorder.seen = recorder.seen, {}
     mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))

@@ -1,4 +1,4 @@
-"""What a module of the program is called with where nothing is known of that: batches of a library that is not there, of an own iterator.
+"""Calls modules of a program whose arguments nobody knows: batches of a library that is not there, of an own iterator.
 
 It is given what the example of its class is given, or what the search finds that fits this very module, with a batch of unknown size. What
 goes wrong under that is not said.

@@ -1,4 +1,4 @@
-"""What checks of torch calls have in common: what they find, and where a tensor came from."""
+"""The base of checks of torch calls: what they find, and where a tensor came from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MOST_NODES = 400  # of the graph of origins that are looked at for one question
 
 
 class OddCall(NamedTuple):
-    """What a check found: the tensors that it is about, the dim of the first one, where one matters, and what else a remark says of it."""
+    """A call that a check found odd: the tensors that it is about, the dim of the first one, where one matters, and what else a remark says
+    of it."""
 
     code: str
     tensors: Sequence[Tensor]

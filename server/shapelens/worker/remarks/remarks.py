@@ -340,7 +340,7 @@ for _check, _watched in (
 
 
 class Remarks:
-    """What was odd in an example, each place once."""
+    """The odd calls of an example, each place once."""
 
     def __init__(self, frames: Frames, recorder: Recorder) -> None:
         self._frames = frames

@@ -1,4 +1,5 @@
-"""What the search tells whoever runs it, one event after the other. The caller runs and shows the examples; the search only finds them."""
+"""The events of the search, for whoever runs it, one event after the other. The caller runs and shows the examples; the search only finds
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the parts of the search hand to each other: ways to build a model and to call it, with the sizes in them that were only guessed.
+"""The evidence that the parts of the search hand to each other: ways to build a model and to call it, with the sizes in them that were only
+guessed.
 
 A text is a template in which `⟨name⟩` stands for a guessed size: `Net(dim=⟨dim⟩)`, `f32[B:⟨B⟩, 3, ⟨H⟩, ⟨W⟩]`. So a size can be changed
 without reading the text again, and whoever solves for sizes need not know whether they are of a constructor or of an input.
@@ -53,7 +54,7 @@ class BuildPlan:
 
 
 class InputSaid(NamedTuple):
-    """What the code says of a model's inputs, so that it is not guessed."""
+    """Facts that the code says of a model's inputs, so that nobody guesses them."""
 
     channels: Optional[int] = None  # of pictures
     sides: Optional[Tuple[int, int]] = None  # height and width
@@ -72,7 +73,7 @@ NOTHING_SAID = InputSaid()
 
 @dataclass(frozen=True)
 class InputShape:
-    """What the text says of one input. A dim is the author's name of it, a number, or None where it is computed or not named.
+    """The text's words for one input. A dim is the author's name of it, a number, or None where it is computed or not named.
 
     Two inputs that name a dim alike have the same size there.
     """

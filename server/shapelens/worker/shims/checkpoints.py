@@ -72,7 +72,7 @@ def _as_saved(value: Any, name: str, depth: int = 0) -> Any:
 
 @contextlib.contextmanager
 def files_of_its_own() -> Iterator[None]:
-    """What is saved meanwhile is forgotten, and what was saved before is not there: another example has saved it."""
+    """Forgets files that are saved meanwhile, and what was saved before is not there: another example has saved it."""
     before = dict(_saved)
     _saved.clear()
     try:
@@ -84,7 +84,7 @@ def files_of_its_own() -> Iterator[None]:
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """What is saved meanwhile is forgotten."""
+    """Forgets files that are saved meanwhile."""
     before = dict(_saved)
     try:
         yield

@@ -55,7 +55,7 @@ class ScriptModule(torch.nn.Module):
 
 
 class Exported:
-    """What torch.export.export gives: a program that can be asked for its module."""
+    """The result of torch.export.export: a program that can be asked for its module."""
 
     def __init__(self, model: Any, *args: Any, **kwargs: Any) -> None:
         self.graph_module = model

@@ -42,7 +42,7 @@ giving = Giving()
 
 
 class BatchIterator:
-    """What DataLoader.__iter__ gives, without worker processes. `current`: the batch that it gave last."""
+    """The iterator of a DataLoader, without worker processes. `current`: the batch that it gave last."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader

@@ -42,7 +42,7 @@ def _free(name: str) -> Callable[..., Any]:
 
 
 def _stay(layer: torch.nn.Module) -> None:
-    """What a normalisation has counted begins as it ought to be, and values are never added to it."""
+    """Leaves the counters of a normalisation as they begin, and values are never added to it."""
 
 
 def make_free() -> None:

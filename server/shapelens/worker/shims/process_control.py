@@ -1,4 +1,4 @@
-"""What user code does to its own process: it ends as an example only, and takes away nothing that a run needs.
+"""User code and its own process: it ends as an example only, and takes away nothing that a run needs.
 
 `os._exit(3)` ends the example at its line, as `sys.exit(3)` does. Timers, limits, blocked signals and audit hooks are what a run is held
 by: user code may set them, and nothing comes of it. The descriptors of a run are closed to it. C code can do all of that nevertheless;

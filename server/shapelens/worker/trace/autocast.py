@@ -1,4 +1,4 @@
-"""Whether autocast brings dtypes together. One for an accelerator that is not there turns itself off, but the code counts on it."""
+"""Tells whether autocast brings dtypes together. One for an accelerator that is not there turns itself off, but the code counts on it."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ class Devices:
         return recorder.span_of(node.site), site.name if site.kind == "assign" else "", site.function
 
     def tell_no_more(self, tensor: Tensor) -> None:
-        """What meets a tensor from now on is not told."""
+        """Ends the telling of devices that meet."""
         placement = self.of(tensor)
         if placement is not None:
             placement.is_told = True

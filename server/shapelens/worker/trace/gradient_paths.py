@@ -1,4 +1,4 @@
-"""Whether what is to be gone back through was cut off from all parameters: by `detach`, say, or as it was computed under `no_grad`.
+"""Tells whether a loss was cut off from all parameters: by `detach`, say, or as it was computed under `no_grad`.
 
 A tensor on the meta device need not require gradients where one of eager's would, as rules for single functions make their results anew.
 So a tensor counts as cut off only where each operation that led to it is known to hand gradients on, and one of them is known to end them.

@@ -1,4 +1,4 @@
-"""What torch's own layers need of their input, and which constructor argument says so.
+"""The needs of torch's own layers of their input, and which constructor argument says so.
 
 `expectations(module, args, kwargs)` lists the sizes that a layer's constructor fixed, next to those that arrived. The rules are those of
 each layer's documentation ("Shape:" in the docstring of the class); subclasses that keep the layer's `forward` follow them too.

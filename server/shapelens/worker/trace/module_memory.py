@@ -1,4 +1,4 @@
-"""What modules hold: their own parameters and buffers, and how much that is together with their children's."""
+"""The memory of modules: their own parameters and buffers, and how much that is together with their children's."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MOST_ORIGINS = 5  # reported
 
 
 class TapeClock:
-    """What a program that is followed has the tape look at (tape.py)."""
+    """The clock of the tape in a program that is followed (tape.py)."""
 
     time = 0  # steps of optimizers until now
     on_change: Optional[Callable[[str, Tensor, Any, Any], None]] = None  # is told of operations that gave back what they were given

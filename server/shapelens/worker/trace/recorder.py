@@ -1,4 +1,4 @@
-"""What the sites of a run held, as keys (value_summary.py)."""
+"""The values of the sites of a run, as keys (value_summary.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operations keep for `backward`: their result, or some of what they were given. As `derivatives.yaml` of torch has it.
+"""Tensors that operations keep for `backward`: their result, or some of what they were given. As `derivatives.yaml` of torch has it.
 
 Only operations are listed whose gradients go to all that they are given and that requires one. tests/worker/test_saved_tensors.py
 compares each entry with torch's own graph.

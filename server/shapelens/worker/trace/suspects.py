@@ -1,4 +1,4 @@
-"""What led to a mismatch: the operations that gave what failed its arguments, nearest first.
+"""The suspects of a mismatch: the operations that gave what failed its arguments, nearest first.
 
 An operation is often wrong long before a shape does not fit: a `transpose` of the wrong dims shows up at the next addition. Those that
 rearrange, join, split or reduce dims, and layers that set a size, are worth a look; elementwise ones pass their shape on.

@@ -40,7 +40,7 @@ class _Change(NamedTuple):
 
 
 class Tape:
-    """What a program has changed in place, and gone back through. It looks at what goes on while it is `active`."""
+    """Changes in place and backward passes of a program. It looks at what goes on while it is `active`."""
 
     def __init__(self) -> None:
         self.active = False

@@ -1,4 +1,4 @@
-"""What takes the place of what cannot be had: a package that is not installed, a file that is not there.
+"""Stand-ins for what cannot be had: a package that is not installed, a file that is not there.
 
 It can be called, subclassed, decorated with, iterated over (it is empty) and asked for any attribute or item; as a number or size it is an
 unknown one, and a tensor it is not, so that nothing wrong is shown for what comes out of it.
@@ -34,7 +34,7 @@ _FACTORIES = {"zeros", "ones", "empty", "rand", "randn"}
 
 
 class _NoArray:
-    """What numpy asks of a stand-in to make an array of it: none is made, as it would look like one of no elements."""
+    """Refuses numpy an array of a stand-in: none is made, as it would look like one of no elements."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("the elements of an array are not known")
@@ -135,7 +135,7 @@ class _StandInMetaclass(type):
     __ror__ = __or__
 
     def __array_function__(cls, func: Any, types: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        """What numpy's functions make of it is unknown: https://numpy.org/neps/nep-0018-array-function-protocol.html"""
+        """Returns an unknown value for any function of numpy's: https://numpy.org/neps/nep-0018-array-function-protocol.html"""
         return cls._unknown()
 
     def __array_ufunc__(cls, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -270,7 +270,7 @@ class _Unknown:
 
 
 class _Scalar(_Unknown):
-    """What a scalar of numpy's can be asked for besides."""
+    """The methods of a numpy scalar beside those of a number."""
 
     dtype: Any = None
     shape = ()

@@ -1,4 +1,4 @@
-"""What the code that raised an exception had in its hands: the values of the names in the frames that the exception passed."""
+"""The values that code had at hand when it raised an exception: the values of the names in the frames that the exception passed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods and functions may be given and are not, where a branch of theirs asks for it: a mask, a bias, a context, a dropout.
+"""Gives methods and functions what they may be given and are not, where a branch asks for it: a mask, a bias, a context, a dropout.
 
 A part of a model takes a mask, and the model never hands one on: no example of the model leads there. So the example is evaluated once
 more, and the first call of the method is followed by another one, with the same arguments and what it may be given besides: a tensor like

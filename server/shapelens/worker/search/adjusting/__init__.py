@@ -1,1 +1,1 @@
-"""What to try after a construction failed: the exception and the statement that raised it say which argument was wrong, and how."""
+"""Ways to go on after a construction failed: the exception and the statement that raised it say which argument was wrong, and how."""

@@ -196,7 +196,7 @@ def _asking(test: ast.expr, text: str) -> CodeType:
 
 
 def _holds(level: Level, code: CodeType, value: Any) -> Optional[bool]:
-    """Whether a condition holds with another value for that part; None where it cannot be asked."""
+    """Returns whether a condition holds with another value for that part; None where it cannot be asked."""
     try:
         return bool(eval(code, level.globals, {**level.locals, _NEW: value}))
     except Exception:

@@ -18,7 +18,7 @@ from .type_errors import LISTS
 
 
 class FailedConstruction:
-    """What failed, where, and the values that come into question instead."""
+    """A construction that failed, its place, and the values that come into question instead."""
 
     def __init__(self, draft: Draft, error: BaseException, cls: type, scope: DocumentScope) -> None:
         self.draft = draft

@@ -1,4 +1,4 @@
-"""What Python and torch say of a value of the wrong type, and what kind of value is to be in its place."""
+"""The words of Python and torch for a value of the wrong type, and what kind of value is to be in its place."""
 
 from __future__ import annotations
 

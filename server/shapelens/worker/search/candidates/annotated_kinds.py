@@ -1,4 +1,4 @@
-"""What an annotation asks for, as a kind of value. Text that cannot be evaluated is read as far as it goes."""
+"""Kinds of values that annotations ask for. Text that cannot be evaluated is read as far as it goes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BY_NAME.update(dict.fromkeys(OF_SETTINGS, "object"))
 
 @dataclass
 class AnnotatedKind:
-    """What an annotation asks for."""
+    """The kind of value that an annotation asks for."""
 
     kind: str  # as in Uses, and "choice", "enum", "of" (an object of `cls`), "device", "dtype"; "" where it says nothing
     cls: Optional[type] = None

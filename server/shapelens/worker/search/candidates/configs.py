@@ -29,7 +29,7 @@ def looks_like_config(name: str) -> bool:
 
 
 class ValueWriter(Protocol):
-    """What writes the values that stand in a config object: parameter_values.Values."""
+    """The writer of the values in a config object: parameter_values.Values."""
 
     scope: DocumentScope
     cls: type

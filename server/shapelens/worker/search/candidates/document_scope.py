@@ -1,4 +1,4 @@
-"""What the document's own namespace has for building a model: its classes, what it imports, and how to write them in an expression."""
+"""The document's own namespace, for building a model: its classes, what it imports, and how to write them in an expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parameter's name says of its value: the words in the field's many spellings, and small life-like values for them.
+"""Values by the names of parameters: the words in the field's many spellings, and small life-like values for them.
 
 The sizes fit together where code usually divides: pictures by patches and windows, widths by heads and groups. Different roles have
 different sizes as far as that goes, so that dims can be told apart.
@@ -77,7 +77,7 @@ def words(name: str) -> Tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Prior:
-    """What a name says. kind: "int", "float", "text", "bool", "image" (height and width, or a single number), "shape"."""
+    """The value that a name speaks for. kind: "int", "float", "text", "bool", "image" (height and width, or a single number), "shape"."""
 
     kind: str
     value: Any

@@ -1,3 +1,2 @@
-"""What the code does with a value: which functions and classes it reaches, what it takes from a container, which branches need it. Nothing
-is executed.
-"""
+"""The use that code makes of a value: which functions and classes it reaches, what it takes from a container, which branches need it.
+Nothing is executed."""

@@ -1,4 +1,4 @@
-"""How much of a function does not run while one of its parameters is None, told from its text."""
+"""Tells from its text how much of a function does not run while a parameter is None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call in a function's text calls, and with which parameters; which keys a table has that it looks up in."""
+"""The callee of a call in a function's text, and its parameters; which keys a table has that it looks up in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What `forward` takes from an input that is no tensor, read in its text: keys of a dict, attributes of an object, items of a list."""
+"""The parts that `forward` takes from an input that is no tensor, read in its text: keys of a dict, attributes of an object, items of a
+list."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _AROUND_ITEMS = ("zip", "enumerate", "reversed", "len", "list", "tuple", "isinst
 
 
 class Container(NamedTuple):
-    """How an example opens the container ("{", "SimpleNamespace(", "[" or "("), its keys, and the layers that take its items, if known."""
+    """The container of an example: its opening ("{", "SimpleNamespace(", "[" or "("), its keys, and the layers that take its items, if
+    known."""
 
     opening: str
     keys: List[str]
@@ -102,7 +104,7 @@ def _only_first(model: Any, function: Any, name: str) -> Optional[int]:
 
 
 class _ItemsRead:
-    """What the text does with a list or tuple."""
+    """The uses of a list or tuple in a text."""
 
     def __init__(self, model: Any, index: Index) -> None:
         self._model = model

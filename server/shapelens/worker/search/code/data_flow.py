@@ -406,7 +406,7 @@ class _Function:
         return True
 
     def _becomes_tensor(self, passed: _Passed, uses: Uses) -> bool:
-        """What becomes a tensor has its rank; what else the call says of it is still to be seen."""
+        """Notes the rank of a value that becomes a tensor; what else the call says of it is still to be seen."""
         if passed.name in TENSORS_OF and passed.position == 0 and len(passed.call.args) == 1:
             if passed.name == "from_numpy":
                 uses.add("tensor")
@@ -415,7 +415,7 @@ class _Function:
         return False
 
     def _is_taken_by_builtin(self, passed: _Passed, uses: Uses) -> bool:
-        """What Python's and torch's own functions take is known."""
+        """True if a function of Python's or torch's own takes the argument: the uses of such an argument are known."""
         function = passed.call.func
         is_own = isinstance(function, ast.Name) or dotted(getattr(function, "value", function)) in ("torch", "np", "numpy", "math", "copy")
         return is_own and passed.position is not None and self._builtin(passed.call, passed.name, passed.position, uses)

@@ -51,7 +51,7 @@ SIZE = Size()
 
 
 class Branch(NamedTuple):
-    """What runs with one value of a setting."""
+    """The branch that runs with one value of a setting."""
 
     name: str  # of the setting
     value: Any  # or OtherThan, LAYER, or SIZE

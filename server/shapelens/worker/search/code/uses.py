@@ -1,4 +1,4 @@
-"""What code does with a value: what kind of value it takes, and which names it goes by on the way."""
+"""The uses of a value in code: what kind of value it takes, and which names it goes by on the way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS_OF_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "text",
 
 @dataclass
 class Uses:
-    """What was seen to be done with a value."""
+    """The uses of a value."""
 
     kinds: Dict[str, int] = field(
         default_factory=dict

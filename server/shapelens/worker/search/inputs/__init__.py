@@ -1,4 +1,4 @@
-"""What a model can be called with: forms of its arguments, and which to try after an attempt failed.
+"""Inputs of models: forms of its arguments, and which to try after an attempt failed.
 
 A guess hides nothing:
 - A sequence is as long as no size of the model or of its heads, and a convolution gets a batch.

@@ -1,4 +1,4 @@
-"""Whether what an example takes for the batch is one: examples of a batch do not meet each other on the way through a model."""
+"""Checks that the batch of an example is one: examples of a batch do not meet each other on the way through a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is built and called with in one attempt."""
+"""The choices of one attempt: the constructor and the arguments of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sizes = Dict[str, int]
 
 
 class ArgumentChoice(NamedTuple):
-    """What one parameter is given, or one part of that: arguments of the same name follow each other and are parts of one container."""
+    """The argument of one parameter, or one part of that: arguments of the same name follow each other and are parts of one container."""
 
     name: str
     form: Optional[Form]  # None: it keeps its default

@@ -55,7 +55,7 @@ _HAS_STEPS_FIRST = re.compile(r"f32\[[ST]:[^,]*, B:")
 
 
 class GivenParts(NamedTuple):
-    """What is known of a parameter that is a container: how an example opens it (`Container`), and the forms of its parts by their keys."""
+    """A parameter that is a container: how an example opens it (`Container`), and the forms of its parts by their keys."""
 
     opening: str
     forms: Mapping[str, List[Form]]

@@ -1,4 +1,4 @@
-"""What the names of parameters, and of the dims that an author names, say of tensors."""
+"""Tensors by the names of parameters, and of the dims that an author names."""
 
 from __future__ import annotations
 

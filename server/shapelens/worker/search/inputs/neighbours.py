@@ -1,4 +1,4 @@
-"""What to try after an attempt failed: other ranks and dtypes, parts of containers, sizes, arguments that were left out."""
+"""The next attempts after one failed: other ranks and dtypes, parts of containers, sizes, arguments that were left out."""
 
 from __future__ import annotations
 

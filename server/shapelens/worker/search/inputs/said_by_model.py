@@ -1,4 +1,4 @@
-"""What a model that was built says of its inputs: the sizes that it was given and keeps, channels, how many steps it takes."""
+"""Inputs as a built model says them: the sizes that it was given and keeps, channels, how many steps it takes."""
 
 from __future__ import annotations
 

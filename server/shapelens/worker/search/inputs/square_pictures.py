@@ -1,5 +1,5 @@
-"""Whether pictures are square as far as a model's code says: most networks flatten squares, and sides that are solved for apart from each
-other fit nearly any number of features (2048 are 1024 · 1 · 2), so that they hide a mistake."""
+"""Tells from a model's code that pictures are square: most networks flatten squares, and sides that are solved for apart from each other
+fit nearly any number of features (2048 are 1024 · 1 · 2), so that they hide a mistake."""
 
 from __future__ import annotations
 

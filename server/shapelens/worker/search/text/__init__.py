@@ -1,3 +1,1 @@
-"""What the text of a `forward` says of its inputs: annotations, comments, docstrings, and what its body does with them. Nothing is
-executed.
-"""
+"""Inputs as the text of a `forward` says them: annotations, comments, docstrings, and what its body does with them. Nothing is executed."""

@@ -1,4 +1,4 @@
-"""What a function's text says of the shapes of its parameters: annotations, comments, docstrings, and what its body does with them.
+"""Shapes of parameters as a function's text says them: annotations, comments, docstrings, and what its body does with them.
 
 Of several that speak of one parameter the strongest is taken: an annotation before a comment, a comment before a docstring, all of them
 before the body, unless the body contradicts: it is what runs.

@@ -1,4 +1,4 @@
-"""What the layers of a class say of their input: its rank, and which of them leave its shape as it is."""
+"""Inputs as the layers of a class say them: its rank, and which of them leave its shape as it is."""
 
 from __future__ import annotations
 

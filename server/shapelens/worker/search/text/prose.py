@@ -1,4 +1,4 @@
-"""What comments and docstrings say of the shapes of a function's parameters.
+"""Shapes of parameters in comments and docstrings.
 
 Only what is tied to a parameter counts: the entry that describes it in a docstring, a comment that names it or stands behind it in the
 signature.

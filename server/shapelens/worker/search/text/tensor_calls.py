@@ -1,4 +1,4 @@
-"""What calls of torch's functions and of tensors' methods tell of their tensors' ranks: `x.permute(0, 2, 1)`, `x.mean(dim=(2, 3))`."""
+"""Ranks of tensors by the calls that they take part in: `x.permute(0, 2, 1)`, `x.mean(dim=(2, 3))`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEEPS_RANK = _TWO_DIMS | {"permute", "contiguous", "float", "to", "long", "deta
 
 
 class Rank(NamedTuple):
-    """What a call tells of the rank of one of its tensors."""
+    """The rank of one of a call's tensors."""
 
     tensor: ast.expr
     exact: Optional[int]  # where it is fixed

@@ -1,4 +1,4 @@
-"""What the annotation of a parameter says of its shape: jaxtyping, torchtyping, `Annotated`, torch's tensor types, containers of them."""
+"""Shapes in the annotations of parameters: jaxtyping, torchtyping, `Annotated`, torch's tensor types, containers of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the body of a function says of its parameters' shapes before it reassigns them: unpacking, checks of the rank, einops, indices.
+"""Shapes of parameters as the body of a function says them before it reassigns them: unpacking, checks of the rank, einops, indices.
 
 `B, T, C = x.shape` tells rank and names, `x.permute(0, 2, 1)` the rank, `x.shape[2]` and `x[:, :, 0]` a lower bound of it. What stands
 under a condition on the parameter's own rank is one possibility of several.
@@ -26,7 +26,7 @@ ASKED = 0  # it is no more than asked for: `if x.dim() == 3`
 
 @dataclass
 class Fact:
-    """What one place says of a parameter. dims where it fixes the rank, pattern where it leaves it open."""
+    """A fact that one place says of a parameter. dims where it fixes the rank, pattern where it leaves it open."""
 
     line: int
     strength: int  # SURE, USUAL, MAYBE or ASKED
@@ -264,7 +264,7 @@ class _ShapeReader:
         return frozenset(asked)
 
     def _agreed(self, before: Dict[str, int], between: Dict[str, int], asked: "frozenset[str]") -> None:
-        """What both branches of a condition say alike needs no condition."""
+        """Returns the facts on which both branches of a condition agree: these need no condition."""
         for name, found in self.found.items():
             first, second = found[before[name] : between[name]], found[between[name] :]
             common = {len(fact.dims) for fact in first if fact.dims is not None} & {

@@ -1,4 +1,5 @@
-"""What a mismatch rests on: the code alone, or what was guessed of the example. It is proven by running the example with other guesses.
+"""Tells what a mismatch rests on: the code alone, or what was guessed of the example. It is proven by running the example with other
+guesses.
 
 Each number that was guessed is changed, those that are equal together. A mismatch whose sizes stay as they are rests on none of them, nor
 does one whose sizes keep their ratio or difference, as no number makes them fit. Texts and truths of the constructor are changed as well,
@@ -415,8 +416,8 @@ def _is_refused_before(base: Mismatches, mistake: Mistake, other: Mismatches) ->
 def _stands(
     base: Mismatches, mistake: Mistake, found: Mismatch, other: Optional[Mismatches], changed: Changed, *, is_side: bool = False
 ) -> Optional[bool]:
-    """Whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed. is_side:
-    whether the sides of pictures were changed."""
+    """Returns whether a mismatch stands in another run too; None where that says nothing of it, as the code refuses what was changed.
+    is_side: whether the sides of pictures were changed."""
     if other is None:
         return None
     same, new = other.get(mistake), [each for key, each in other.items() if key not in base]

@@ -1,4 +1,4 @@
-"""What a failed attempt asks for: a size that should be another one, a multiple of one, larger, or a tensor of another rank or dtype."""
+"""The demands of a failed attempt: a size that should be another one, a multiple of one, larger, or a tensor of another rank or dtype."""
 
 from __future__ import annotations
 

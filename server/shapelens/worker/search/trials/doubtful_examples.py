@@ -1,4 +1,4 @@
-"""Whether what fails under an example is a mistake of the code, or only of the example: a mismatch counts if no other choice avoids it."""
+"""Tells mistakes of the code from mistakes of the example: a mismatch counts if no other choice avoids it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _LIST_OF_INTS = re.compile(r"\[\d+(?:, \d+)+\]")
 
 
 class Said(NamedTuple):
-    """What the code says of an example, so that it was not guessed."""
+    """The parts of an example that the code says, so that nobody guessed them."""
 
     constructor: bool = False  # all of how the model is built
     inputs: InputSaid = NOTHING_SAID

@@ -1,4 +1,4 @@
-"""How far a trace was before an example ran, so that what it saw can be taken away again."""
+"""Marks in a trace before an example runs, so that its results can be taken away again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ....protocol import Trace
 
 
 class Marks:
-    """How far a trace was, to go back there."""
+    """The state of a trace, to go back to."""
 
     def __init__(self, trace: Trace) -> None:
         self.counts = {name: len(getattr(trace, name)) for name in ("examples", "observations", "layers", "mismatches", "notes")}

@@ -38,7 +38,7 @@ class RefusedInput(BaseException):
 
 
 class Trial:
-    """What became of one attempt."""
+    """The outcome of one attempt."""
 
     def __init__(self, reached: int, error: Optional[BaseException], found: Optional[Mismatch]) -> None:
         self.reached = reached  # places of the text that it came to

@@ -1,4 +1,4 @@
-"""What an example says that needs what cannot be had: a package that is not installed, a file that is not there."""
+"""Examples that need what cannot be had: a package that is not installed, a file that is not there."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""How the project itself builds and calls its models: scripts, tests, `__main__` blocks, other files, factory functions, configurations."""
+"""The project's own ways to build and call its models: scripts, tests, `__main__` blocks, other files, factory functions,
+configurations."""

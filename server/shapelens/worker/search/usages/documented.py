@@ -1,4 +1,4 @@
-"""How docstrings build and call what they document: their doctests and code blocks, each docstring read as a script of its own."""
+"""Usages in docstrings: their doctests and code blocks, each docstring read as a script of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How other files of the project use the classes of a document."""
+"""Usages of a document's classes in other files of the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How configuration files say that a class is built.
+"""Constructions of classes in configuration files.
 
     net:
       _target_: src.models.dense.Dense     # Hydra; Lightning has class_path and init_args

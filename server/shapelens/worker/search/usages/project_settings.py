@@ -1,4 +1,4 @@
-"""What the settings of a project are by default: those of its command lines, and the numbers and words in its configuration files.
+"""The default settings of a project: those of its command lines, and the numbers and words in its configuration files.
 
 Only files beside the document and in the folders above it, up to the workspace's own, are read. A setting of which two files say different
 things is not known.

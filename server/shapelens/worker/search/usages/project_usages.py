@@ -1,4 +1,4 @@
-"""How a project itself builds and calls the classes of a document: what its scripts, tests and `__main__` blocks say."""
+"""Usages of a document's classes in its project: what its scripts, tests and `__main__` blocks say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was stood in for as it is not here: one quiet note a file, at the first line that asked."""
+"""Data that is not here and has a stand-in: one quiet note a file, at the first line that asked."""
 
 from __future__ import annotations
 

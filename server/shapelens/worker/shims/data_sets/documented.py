@@ -6,7 +6,7 @@ from typing import Dict, NamedTuple, Optional, Tuple
 
 
 class Documented(NamedTuple):
-    """What is known of a data set.
+    """A data set as documented.
 
     mode: that of its pictures, as PIL calls it. size: height and width of them; None where each has its own.
     target: "class" | "classes from 1" is not told apart; "attributes" (a tensor of numbers), "mask" (a picture of the same size), "text",

@@ -1,4 +1,4 @@
-"""What is known of well-known models: their sizes, as `known_models.json` has them by family.
+"""Well-known models: their sizes, as `known_models.json` has them by family.
 
 A model's entry is its family's configuration with the differences of the model. Names of models that once had no owner are known both ways.
 """

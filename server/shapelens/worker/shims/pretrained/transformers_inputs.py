@@ -125,7 +125,7 @@ TASKS = {
 
 
 class StandInPipeline:
-    """What `transformers.pipeline` gives: it has a model, and what it says of an input is not known."""
+    """The result of `transformers.pipeline`: it has a model, and what it says of an input is not known."""
 
     def __init__(self, task: Any = None, model: Any = None, **options: Any) -> None:
         self.task = str(task or "")

@@ -36,7 +36,7 @@ _STAGE_ENDS = {
 
 
 class _Trainer:
-    """What `Trainer` does and knows, in its place. What nobody needs for a shape is a stand-in."""
+    """The stand-in for `Trainer`. What nobody needs for a shape is a stand-in."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.__dict__.update(kwargs)

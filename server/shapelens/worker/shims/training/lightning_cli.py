@@ -20,7 +20,7 @@ _COMMANDS = {"fit": "training_step", "test": "test_step", "predict": "predict_st
 
 
 class _Parser:
-    """What a program tells the parser of its arguments."""
+    """The arguments that a program tells the parser."""
 
     def __init__(self) -> None:
         self.defaults: Dict[str, Any] = {}
@@ -40,7 +40,7 @@ class _Parser:
 
 
 class _CommandLine:
-    """What `LightningCLI` does, in its place."""
+    """The stand-in for `LightningCLI`."""
 
     _trainer_class: Any = None
     """The trainer of Lightning's own package."""

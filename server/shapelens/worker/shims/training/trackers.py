@@ -1,4 +1,4 @@
-"""What writes down how a training goes: it writes nothing, and answers everything."""
+"""Trackers of training runs: it writes nothing, and answers everything."""
 
 from __future__ import annotations
 

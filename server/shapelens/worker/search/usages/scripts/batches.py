@@ -1,4 +1,4 @@
-"""What a batch of a loader is: of the picture data sets that everybody knows, by their names; of any other, by asking the loader itself."""
+"""Batches of loaders: of the picture data sets that everybody knows, by their names; of any other, by asking the loader itself."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _is_mark(decorator: ast.expr) -> bool:
 
 
 class _WithoutExpectedFailures(ast.NodeTransformer):
-    """What a test expects to fail is no example of anything; and `pytest.raises` ends a test in which nothing fails."""
+    """Code that a test expects to fail is no example; and `pytest.raises` ends a test in which nothing fails."""
 
     def visit_With(self, node: ast.With) -> ast.stmt:
         """A `with` that stays has none inside of it."""

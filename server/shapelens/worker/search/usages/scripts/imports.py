@@ -1,4 +1,4 @@
-"""What a file that imports the document calls the document's names."""
+"""The document's names as a file that imports the document has them."""
 
 from __future__ import annotations
 

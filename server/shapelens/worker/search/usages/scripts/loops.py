@@ -1,4 +1,4 @@
-"""What a loop over something gives first, and what it appends to a list in each turn."""
+"""The first items of loops, and the items that a loop appends to a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the names of a module stand for, by its syntax tree alone."""
+"""The meaning of a module's names, by its syntax tree alone."""
 
 from __future__ import annotations
 

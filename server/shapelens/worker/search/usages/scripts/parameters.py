@@ -1,4 +1,4 @@
-"""What parameters are where nobody gives them: command lines by their defaults, tests by the first of their cases."""
+"""Values of parameters that nobody gives: command lines by their defaults, tests by the first of their cases."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ScriptScope:
 
 @dataclass
 class CallArguments:
-    """What a call is given."""
+    """The arguments of a call."""
 
     positional: List[ScriptValue]
     keywords: List[Tuple[Optional[str], ScriptValue]]

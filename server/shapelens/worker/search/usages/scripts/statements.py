@@ -17,7 +17,7 @@ CHANGE_THEIR_LIST = {"append", "extend", "insert", "remove", "pop", "clear", "ad
 
 
 class StatementEvaluator(ExpressionEvaluator):
-    """What statements do to the names of a scope."""
+    """Evaluates statements for the names of a scope."""
 
     def __init__(self, names: ModuleNames, classes: Sequence[str]) -> None:
         super().__init__(names, classes)

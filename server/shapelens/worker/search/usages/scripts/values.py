@@ -1,4 +1,4 @@
-"""What an expression of a script comes to, written in names of the document alone."""
+"""Values of a script's expressions, written in names of the document alone."""
 
 from __future__ import annotations
 

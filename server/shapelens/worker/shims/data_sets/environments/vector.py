@@ -68,7 +68,7 @@ def _vector_environment(module: ModuleType, first: Any, count: int, steps_in_fiv
 
 
 class _Information(dict):  # type: ignore[type-arg]
-    """What environments tell besides: nobody knows, and what it holds at the end of an episode can be asked for."""
+    """Information beside the observations of environments: nobody knows, and what it holds at the end of an episode can be asked for."""
 
     def __missing__(self, key: Any) -> Any:
         return absent("what an environment tells", "unavailable")
