@@ -120,6 +120,9 @@ def _index(func: Callable[..., Any], args: Args, kwargs: Kwargs) -> Any:
                 args = (args[0], positions(args[1])) + args[2:]
     if func is Tensor.__getitem__ and type(args[1]) is slice and args[1].stop is not None and _SELECTED in args[0].__dict__:
         args = (args[0], slice(args[1].start, unknown_sizes.size()))  # `nms(…)[:100]`: at most 100.
+    if unknown_sizes.state.met and func is Tensor.__getitem__ and type(args[1]) is slice:
+        with _plainly():
+            args = (args[0], unknown_sizes.within_length(args[1], args[0].shape[0]) if args[0].dim() else args[1])
     if unknown_sizes.state.met and func is Tensor.__getitem__ and _has_unknown_bound(args[1]):
         with _plainly():
             args = _unbounded(*args)

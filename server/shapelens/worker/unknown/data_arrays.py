@@ -51,13 +51,6 @@ JOINS: Dict[str, Optional[int]] = {
 }  # by the dim along which they do
 
 
-def _reaches_past_unknown(part: slice, length: int) -> bool:
-    """True if a slice between two known places ends past an unknown length: the data is as long as the code counts on."""
-    start, stop = part.start, part.stop
-    is_known = type(start) is int and type(stop) is int and not unknown_sizes.any_unknown((start, stop))
-    return is_known and part.step is None and 0 <= start < stop and stop > length and unknown_sizes.is_unknown(length)
-
-
 def data_array(shape: Sequence[int], dtype: Any) -> Any:
     """An array of data of this shape; it can be written to unless it is large."""
     import numpy
@@ -275,8 +268,8 @@ def _made() -> Any:  # noqa: C901  Of all functions in it the sum.
                 raise ValueError("a mask of data among other indices is not known")
             if isinstance(index, unknown_sizes.UnknownInt) or (isinstance(index, int) and unknown_sizes.is_unknown(index)):
                 index = 0
-            if self.ndim and isinstance(index, slice) and _reaches_past_unknown(index, len(self)):
-                return data_array((index.stop - index.start, *self.shape[1:]), self.dtype)
+            if self.ndim and isinstance(index, slice):
+                index = unknown_sizes.within_length(index, len(self))
             if isinstance(index, tuple):
                 index = tuple([0 if type(part) is unknown_sizes.UnknownInt else plain(part) for part in index])
             return like((self,), marked(numpy.ndarray.__getitem__(self.view(numpy.ndarray), plain(index))))

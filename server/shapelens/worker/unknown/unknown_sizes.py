@@ -167,6 +167,17 @@ def counts_text(number: int) -> bool:
     )
 
 
+def within_length(part: slice, length: int) -> slice:
+    """Returns a slice that ends past an unknown length from the beginning on: the data is as long as the code counts on.
+
+    Any other slice, and one that is as long as the data or longer, stays as it is.
+    """
+    start, stop = part.start, part.stop
+    if type(start) is not int or type(stop) is not int or part.step is not None or not 0 <= start < stop:
+        return part
+    return slice(0, stop - start) if stop > length > stop - start and is_unknown(length) else part
+
+
 def any_unknown(numbers: Iterable[Any]) -> bool:
     """True if one of these numbers, or of the lists of numbers among them, is unknown."""
     if not state.met:
