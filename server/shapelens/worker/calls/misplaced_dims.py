@@ -115,7 +115,7 @@ def lacks_dims(tensors: List[Tensor], recorder: Recorder) -> bool:
     if rank < 2 or short.shape[-1] == 1:
         return False
     if short.shape != long.shape[:rank]:
-        return _lacks_inner_dim(tuple(short.shape), tuple(long.shape))
+        return short.dtype is torch.bool and _lacks_inner_dim(tuple(short.shape), tuple(long.shape))
     return any(step.argument for tensor in (short, long) for step in provenance.trace_back(tensor, rank - 1, recorder))
 
 

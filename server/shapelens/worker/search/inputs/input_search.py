@@ -545,12 +545,14 @@ def _asks_for_dims(trial: Trial) -> bool:
 
 
 def _fits_by_chance(node: ChoiceNode, failed: ChoiceNode) -> bool:
-    """True if a tensor that is given is square, or if another batch or tensors of fewer dims are given than where dims were missing.
+    """True if a tensor that is given is square where dims were to be permuted or added.
 
-    Where a mask is given, the mask may be what has too few dims, or too many.
+    So it is if another batch or tensors of fewer dims are given where a mask lacked a dim, unless the mask itself is given.
     """
     is_square = _SQUARE.search(node.given) is not None
-    if any("mask" in each.name for each in node.arguments):
+    found = failed.trial.found if failed.trial is not None else None
+    is_of_mask = found is not None and any(each.dtype == "bool" for each in found.inputs)
+    if not is_of_mask or any("mask" in each.name for each in node.arguments):
         return is_square and node.trial is not None and node.trial.error is None
     ranks = {each.name: each.form.rank for each in failed.arguments if each.form is not None}
     has_fewer = any(each.form is not None and each.form.rank < ranks.get(each.name, 0) for each in node.arguments)
