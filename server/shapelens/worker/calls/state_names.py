@@ -60,7 +60,7 @@ def _change(there: Mapping[str, Shape], here: Mapping[str, Shape]) -> Optional[K
 
 
 def _only_in(prefix: str, keys: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether all of these keys begin so, and none of the others."""
+    """True if all of these keys begin so, and none of the others."""
     return all(key.startswith(prefix) for key in keys) and not any(key.startswith(prefix) for key in others)
 
 
@@ -81,7 +81,7 @@ def _prefixes(unexpected: Sequence[str], missing: Sequence[str]) -> List[KeyChan
 
 
 def _differ_in_numbers(there: str, here: str) -> bool:
-    """Whether two prefixes have other numbers at most: those are other layers, which are not meant."""
+    """True if two prefixes differ in numbers at most: those are other layers, which no renaming means."""
     words = [["" if word.isdigit() else word for word in prefix.split(".")] for prefix in (there, here)]
     return words[0] == words[1]
 
