@@ -83,7 +83,7 @@ def methods_of_tensors(name: str, cls: type, file: str) -> List[Tuple[str, str, 
 
 
 def _calls_what_is_held(node: ast.AST, cls: type) -> bool:
-    """Whether code calls an attribute of `self` that is no method: a network, a loss."""
+    """True if code calls an attribute of `self` that is no method: a network, a loss."""
     called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
     return any(isinstance(each.value, ast.Name) and each.value.id == "self" and not hasattr(cls, each.attr) for each in called)
 
@@ -114,7 +114,7 @@ class _Constructors:
         return unknown
 
     def _given(self, cls: type) -> Dict[str, str]:
-        """What the parameters of a constructor get that are models, loaders, optimizers: what neither a number nor a text is."""
+        """Returns the arguments of a constructor that are neither numbers nor texts: models, loaders, optimizers."""
         position = initialiser(cls)
         init = position[1] if position is not None else None
         if not inspect.isfunction(init):

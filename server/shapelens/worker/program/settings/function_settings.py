@@ -69,13 +69,13 @@ def with_setting(expression: str, node: ast.FunctionDef, name: str, value: str) 
 
 
 def calls_with_one_argument(name: str, node: ast.FunctionDef) -> bool:
-    """Whether a function calls what it is given, as it does with a layer: `dropout(weights)`."""
+    """True if a function calls its parameter, as it does with a layer: `dropout(weights)`."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name]
     return bool(calls) and all(len(each.args) == 1 and not each.keywords for each in calls)
 
 
 def is_mask(name: str) -> bool:
-    """Whether a parameter is a mask by its name."""
+    """True if a parameter is a mask by its name."""
     return _MASK.search(name) is not None
 
 
