@@ -48,7 +48,7 @@ class Frames:
         self._known: Dict[str, bool] = {file: True}
 
     def is_user_file(self, file: str) -> bool:
-        """Whether a file belongs to the workspace and is no library."""
+        """True if a file belongs to the workspace and is no library."""
         known = self._known.get(file)
         if known is None:
             real = os.path.realpath(file)
@@ -59,11 +59,11 @@ class Frames:
         return known
 
     def is_user_frame(self, frame: FrameType) -> bool:
-        """Whether a frame runs code of the workspace."""
+        """True if a frame runs code of the workspace."""
         return self.is_user_file(frame.f_code.co_filename)
 
     def called_by_example(self) -> bool:
-        """Whether the code that called into ours is the example's own expression."""
+        """True if the code that called into ours is the example's own expression."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None and (frame.f_code.co_filename.startswith(WORKER) or frame.f_code.co_filename == _MODULE_FILE):
             frame = frame.f_back
@@ -87,9 +87,9 @@ class Frames:
         return self._span(frame.f_code, frame.f_lasti, frame.f_lineno, innermost=False), id(frame)
 
     def is_under_construction(self, module: Any, constructing: int) -> bool:
-        """Whether the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it.
+        """True if the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it.
 
-        constructing: the id of the frame that constructs the module; where that frame itself asks, the rest need not be looked through.
+        constructing: the id of the frame that constructs the module; where that frame itself asks, the search ends there.
         """
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(WORKER):
@@ -135,7 +135,7 @@ class Frames:
         return [self._span(entry.tb_frame.f_code, entry.tb_lasti, entry.tb_lineno, innermost=entry is entries[-1]) for entry in entries]
 
     def _reports(self, code: CodeType) -> bool:
-        """Whether the calls in this code report their results: those of functions in rewritten files do."""
+        """True if the calls in this code report their results: those of functions in rewritten files do."""
         return code.co_name != "<module>" and self._rewritten(code.co_filename)
 
     def _rewritten(self, file: str) -> bool:

@@ -1,7 +1,7 @@
-"""What led to a mismatch: the operations that gave what failed its arguments, nearest first.
+"""The suspects of a mismatch: the operations that gave the failed one its arguments, nearest first.
 
-An operation is often wrong long before a shape does not fit: a `transpose` of the wrong dims shows up at the next addition. Those that
-rearrange, join, split or reduce dims, and layers that set a size, are worth a look; elementwise ones pass their shape on.
+An operation is often wrong long before a shape does not fit: a `transpose` of the wrong dims shows up at the next addition. Suspects are
+those that rearrange, join, split or reduce dims, and layers that set a size; elementwise ones pass their shape on.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _suspect(node: Derivation, recorder: Recorder, behind: bool) -> Suspect:
 
 
 def _decides(node: Derivation) -> bool:
-    """Whether the arguments of an operation, or of a layer's constructor, decide on the shape of the result."""
+    """True if the arguments of an operation, or of a layer's constructor, decide on the shape of the result."""
     if node.module is None:
         return node.site >= 0 and node.operation in REARRANGING
     rank = len(node.result)

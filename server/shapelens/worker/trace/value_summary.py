@@ -156,7 +156,7 @@ def key_of(value: Any) -> Optional[Key]:
 
 
 def _leads_to_tensor(value: Any, kind: str, depth: int) -> bool:
-    """Whether a value holds a tensor or an array as deep as keys go: most lists and dicts hold none, and need no key."""
+    """True if a value holds a tensor or an array as deep as keys go: most lists and dicts hold none, and need no key."""
     items = _items(value) if kind == "sequence" else [item for _, item in _parts(value, kind) or ()]
     for item in items:
         inner = kind_of(type(item))
