@@ -114,17 +114,17 @@ def _is_open(size: int) -> bool:
 
 
 def is_data(value: Any) -> bool:
-    """Whether a value is such an array."""
+    """True if a value is such an array."""
     return bool(type(value).__dict__.get("_shapelens_data"))
 
 
 def is_large(value: Any) -> bool:
-    """Whether a value is such an array that has no memory of its own."""
+    """True if a value is such an array that has no memory of its own."""
     return is_data(value) and value.size > LARGEST_REAL
 
 
 def holds_data(value: Any) -> bool:
-    """Whether a list of numbers, or of lists of them, has one that only data has; the first of each list are looked at."""
+    """True if a list of numbers, or of lists of them, has one that only data has; only the first of each list count."""
     if type(value) in (list, tuple):
         return any(holds_data(part) for part in value[:MOST_LOOKED_AT])
     return type(value) in (unknown_sizes.UnknownInt, unknown_sizes.UnknownFloat) or is_data(value)

@@ -1,4 +1,4 @@
-"""What the code that raised an exception had in its hands: the values of the names in the frames that the exception passed."""
+"""The values at hand when an exception was raised: those of the names in the frames that it passed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def values_at_hand(error: BaseException) -> Iterator[Any]:
 
 
 def rests_on_data(error: BaseException) -> bool:
-    """Whether an exception of Python's or numpy's may come from a number or array that only data has."""
+    """True if an exception of Python's or numpy's may come from a number or array that only data has."""
     if not isinstance(error, ON_DATA):
         return False
     return any(_is_data(value) for value in (*error.args, *values_at_hand(error)))

@@ -72,7 +72,7 @@ def _code_of(error: BaseException) -> Optional[str]:
 
 
 def _is_of_another_version(error: BaseException) -> bool:
-    """Whether an installed package, torch apart, lacks an attribute or a parameter: the code was written for another version of it."""
+    """True if an installed package, torch apart, lacks an attribute or a parameter: the code was written for another version of it."""
     if isinstance(error, AttributeError):
         owner = getattr(error, "obj", None)
         return isinstance(owner, (ModuleType, type)) and _is_installed(getattr(owner, "__module__", None) or owner.__name__)
@@ -96,7 +96,7 @@ def _named(name: str, traceback: Optional[TracebackType]) -> Optional[str]:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module is one of a third-party package other than torch."""
+    """True if a module is one of a third-party package other than torch."""
     top = module.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None) or ""
     return top != "torch" and any(folder in file for folder in ("site-packages", "dist-packages"))
