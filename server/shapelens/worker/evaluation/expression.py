@@ -72,7 +72,7 @@ class Namespace(Dict[str, Any]):
 
 
 def _is_module(name: str) -> bool:
-    """Whether a module of this name can be imported; of the project, or an installed one."""
+    """True if a module of this name can be imported; of the project, or an installed one."""
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
