@@ -59,7 +59,7 @@ def offset_of_mask(tensor: Tensor) -> Optional[int]:
 
 
 class Result:
-    """What an operation or a layer of torch's gave."""
+    """The result of an operation or a layer of torch's."""
 
     __slots__ = ("name", "tensors")
 
@@ -152,7 +152,7 @@ class RealMode(TorchFunctionMode):
         self.results, self.numbers, self.wanted, self.trail = [], 0, wanted, []
 
     def recorded(self) -> List[Result]:
-        """What operations gave since `record`."""
+        """Returns the results of operations since `record`."""
         found, self.results = self.results or [], None
         return found
 

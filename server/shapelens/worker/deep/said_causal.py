@@ -1,4 +1,4 @@
-"""What the code says, beside its masks, that makes a model causal: names of its modules, and targets that are shifted by one."""
+"""The signs in the code, beside its masks, of a causal model: names of its modules, and targets that are shifted by one."""
 
 from __future__ import annotations
 
