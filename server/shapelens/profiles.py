@@ -1,7 +1,7 @@
-"""What a profiling run saw of a model (`Run.profile`): its modules, the steps of its forward, and the memory of a training step.
+"""The results of a profiling run of a model (`Run.profile`): its modules, the steps of its forward, and the memory of a training step.
 
 Stdlib dataclasses that server and worker share. Spans are those of traces.py. A step is a call of a module, or an operation that user code
-applied to tensors; steps are numbered in the order in which they began, and those inside of a call follow it up to its `end`.
+applied to tensors. Steps are numbered in the order in which they began, and those inside of a call follow it up to its `end`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROFILE_EVALUATIONS = 6  # of its example that a profile takes at most, named di
 
 @dataclass
 class ProfileRequest:
-    """What is wanted of the profile of a run's one example."""
+    """A request for the profile of a run's one example."""
 
     sizes: Dict[str, int] = field(default_factory=dict)  # other sizes than the example's, by the names of its dims
     device: str = "cuda"  # whose kernels are counted with: "cuda" | "cpu"
@@ -102,7 +102,7 @@ class StatePair:
 
 @dataclass
 class CheckpointSeen:
-    """How the state of a model goes with a file of weights."""
+    """The comparison of a model's state with a file of weights."""
 
     error: str = ""  # why it is not known, in words that follow the file's name
     inside: List[str] = field(default_factory=list)  # the keys that lead to the state in the file
@@ -113,7 +113,7 @@ class CheckpointSeen:
 
 @dataclass
 class ModelProfile:
-    """What a profiling run saw."""
+    """The results of a profiling run."""
 
     dims: Dict[str, int] = field(default_factory=dict)
     modules: List[ProfiledModule] = field(default_factory=list)
@@ -129,5 +129,5 @@ class ModelProfile:
     seconds: float = 0.0  # of computing
 
     def cut_short(self, reason: str) -> "ModelProfile":
-        """What there is of a profile whose run ended before the training step was over; it says why."""
+        """Returns the profile of a run that ended before the training step was over; it gives the reason."""
         return self if self.is_complete else replace(self, is_complete=True, training=MemoryProfile(error=reason))

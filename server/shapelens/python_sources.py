@@ -82,7 +82,7 @@ def blocks_of_code(lines: Sequence[str]) -> Iterator[Tuple[int, str]]:
 
 
 def _ends(line: str, fence: str, indent: int) -> bool:
-    """Whether a block of code ends before a line."""
+    """True if a block of code ends before a line."""
     return line.strip().startswith(fence) if fence else bool(line.strip()) and len(line) - len(line.lstrip()) <= indent
 
 
