@@ -53,7 +53,7 @@ class Calls:
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.wants_batch = False  # whether an attempt ends where a convolution takes the only input of its rank for a picture without batch
         self.of_unknown: Optional[Callable[[Any, Tuple[Any, ...], Dict[str, Any]], Optional[Tuple[Any]]]] = None
-        """What gives the result of a call by no other module whose arguments are not known; it says None where they are."""
+        """Returns the result of a call with unknown arguments that no other module makes; None where they are known."""
         self.passes: Optional[Passes] = None  # whether an attempt goes past a mismatch, as no example avoids it
         self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
