@@ -137,7 +137,7 @@ class Batch:
         await self.worker.stop()
 
     async def start(self) -> protocol.Hello:
-        """Returns what the worker says of itself. Raises Unavailable where none can be started."""
+        """Returns the worker's greeting. Raises Unavailable where no worker can be started."""
         hello = await self.worker.start()
         if isinstance(hello, StartFailure):
             raise Unavailable(hello.message, hello.action)
@@ -241,14 +241,14 @@ class Batch:
         return analysed
 
     def _seconds_of_program(self, analysed: Analysed) -> float:
-        """Returns how long a file may run as the program that it is; 0 for a file that is none."""
+        """Returns the time that a file may run as the program that it is; 0 for a file that is none."""
         return self._seconds if analysed.settings.program and is_program(analysed.module) else 0.0
 
     async def _with_examples(
         self, analysed: Analysed, lacking: Sequence[str], views: Sequence[protocol.Trace], before: Analysed | None, *, brief: bool
     ) -> protocol.Trace:
-        """Returns what a file shows with the examples that are given, and with those that are found for the classes that lack one. That the
-        run failed as a whole is a finding."""
+        """Returns the trace of a file with its given examples, and with those found for the classes that lack one. A run that failed as a
+        whole becomes a finding."""
         file, module, settings, choice = analysed.path, analysed.module, analysed.settings, analysed.choice
         if not choice.examples and not lacking:
             return protocol.Trace(file)
@@ -265,7 +265,7 @@ class Batch:
     async def _with_own_program(
         self, analysed: Analysed, shown: list[protocol.Trace], lacking: Sequence[str], seconds: float, *, brief: bool
     ) -> tuple[protocol.Trace, list[protocol.Trace]]:
-        """Returns what a file's own examples show, as its program calls the classes; then all that is shown of it, by its program too."""
+        """Returns the trace of a file's own examples, with the calls of its program; then all traces of it, with its program's too."""
         file, module, settings, own = analysed.path, analysed.module, analysed.settings, shown[0]
         followed, finished = await self._run(file, module, [], settings, brief=brief, program=seconds, known=own.examples)
         if finished.outcome == "crash":
@@ -277,7 +277,7 @@ class Batch:
     async def _with_examples_of_program(
         self, analysed: Analysed, own: protocol.Trace, more: Sequence[protocol.ExampleRun], lacking: Sequence[str]
     ) -> protocol.Trace:
-        """Returns what a file's examples show where those of classes that its program calls are called as it does."""
+        """Returns the trace of a file's examples, with the program's own calls of the classes that it calls."""
         of_program = {run.target: run for run in more}
         runs = [of_program.get(run.target, run) for run in own.examples if run.evidence]
         known = [protocol.Known(run.target, run.expression, run.evidence, run.where, proven=True, call=run.call) for run in runs]
@@ -288,8 +288,8 @@ class Batch:
     async def _with_importing_programs(
         self, analysed: Analysed, shown: list[protocol.Trace], lacking: Sequence[str]
     ) -> list[protocol.Trace]:
-        """Returns what is known of a file, its own examples first, with what programs that import it see where nothing else shows anything.
-        Classes whose inputs were guessed are called as these programs call them."""
+        """Returns the traces of a file, its own examples first. Programs that import it add their values where no other trace has any.
+        Classes with guessed inputs get the calls of these programs."""
         file, module, settings = analysed.path, analysed.module, analysed.settings
         names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
         importers = self._importers(file, settings, module) if names else []
@@ -354,7 +354,7 @@ class Batch:
         return protocol.ModelProfile(error=f"{file} cannot be read")
 
     async def run_for_real(self, analysed: Analysed, unsaved: Mapping[str, str] | None = None) -> list[Finding]:
-        """Returns what running the models of a file's examples for real tells. unsaved: texts of other files. Raises Unavailable."""
+        """Returns the findings of real runs of the models in a file's examples. unsaved: texts of other files. Raises Unavailable."""
         trace, reports = analysed.trace, list[protocol.DeepReport]()
         failed = {mismatch.example for mismatch in trace.mismatches}
         said = set[tuple[str, str]]()
@@ -372,7 +372,7 @@ class Batch:
         return findings_of_real_runs(analysed.module, trace, analysed.settings, parsed_file, reports)
 
     async def examine(self, analysed: Analysed, run: protocol.ExampleRun, unsaved: Mapping[str, str] | None = None) -> protocol.DeepReport:
-        """Returns what depends on what in the model of an example of what was analysed. Raises Unavailable."""
+        """Returns the dependences in the model of an example of an analysed file. Raises Unavailable."""
         if (run.parameter_count or 0) > MOST_PARAMETERS or (run.bytes or 0) > MOST_BYTES:
             count = round((run.parameter_count or 0) / 1e6)
             return protocol.DeepReport(skipped=f"it has {count} million parameters, more than {MOST_PARAMETERS // 10**6} million")
@@ -388,7 +388,7 @@ class Batch:
         return found[-1] if found else protocol.DeepReport(skipped=finished.detail or finished.outcome)
 
     async def with_other_sizes(self, analysed: Analysed, run: protocol.ExampleRun, expressions: Sequence[str]) -> protocol.Trace:
-        """Returns what expressions show that stand for an example of the analysed file, in the files of the project that it imports too."""
+        """Returns the trace of expressions that stand for an example of the analysed file, in the imported files of the project too."""
         texts = {file: module.text for file in analysed.trace.files if (module := parsed_file(file)) is not None}
         requests = [protocol.ExampleRequest(run.target, expression) for expression in expressions]
         settings = replace(analysed.settings, deadline=analysed.settings.deadline * len(requests))
@@ -434,7 +434,7 @@ class Batch:
         return self._importing_files.of(file, str(project_root(Path(file))), settings, {}, [cls.name for cls in module.classes])
 
     async def _seen_from_importers(self, file: str, texts: Mapping[str, str], settings: Settings) -> list[protocol.Trace]:
-        """Returns what the runs of files that import this one, and have examples, see of it."""
+        """Returns the traces of this file from runs of files that import it and have examples."""
         known = self._importing_files.of(file, str(project_root(Path(file))), settings, {})
         importers = []
         for importer in [each.path for each in known if each.has_example]:
@@ -561,5 +561,5 @@ def _known_before(before: Analysed, module: Module, classes: Sequence[str]) -> l
 
 
 def _of_text(file: str, problems: Sequence[SyntaxProblem], choice: Choice) -> list[Finding]:
-    """Returns what is wrong before anything runs."""
+    """Returns the findings of a text before anything runs."""
     return [Finding("syntax", "error", each.message, each.span, file) for each in problems] + example_problems(file, choice)

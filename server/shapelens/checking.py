@@ -1,4 +1,4 @@
-"""Checks many files: each that has changed is analysed by one of several workers, the others are as they were."""
+"""The results of `check` for many files: one of several workers analyses each changed file, the others keep their results."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class CheckedFinding:
 
 @dataclass
 class CheckedFile:
-    """The result of `check` for one file. complete: each run came to an end that it will come to again."""
+    """The results of `check` for one file. complete: each run came to an end that it will come to again."""
 
     findings: list[CheckedFinding] = field(default_factory=list)
     ran: bool = False
@@ -97,7 +97,7 @@ class CheckedFile:
 
 
 def workers_at_once() -> int:
-    """Returns how many workers may run side by side: as many as there are processors, as far as memory goes."""
+    """Returns the number of workers that may run side by side: as many as there are processors, as far as memory goes."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -239,7 +239,8 @@ class Checker:
         self._cache.store.put(key, {"read": read, "checked": plain(checked)})
 
     def _key(self, path: Path, text: str, named: bool) -> str | None:
-        """Returns what the findings of a file depend on, besides the files that its runs read."""
+        """Returns the key of a file's findings, for all that they depend on besides the files that its runs read. None where nothing is
+        cached."""
         root = self._root(path)
         identity = self._cache.environments.identity(self._interpreter(path)) if self._cache is not None else None
         if identity is None:
@@ -290,13 +291,13 @@ def _text_of(path: Path, named: bool) -> str | None:
 
 
 def _not_checked(error: Exception) -> CheckedFile:
-    """Returns what is said of a file in which ShapeLens itself failed: the others are checked all the same."""
+    """Returns the results for a file in which ShapeLens itself failed: `check` goes on with the others all the same."""
     message = f"ShapeLens failed here, which is a fault of ShapeLens: {type(error).__name__}: {error}"
     return CheckedFile([CheckedFinding(1, 0, 1, 0, "warning", "crash", message)], complete=False)
 
 
 def checked_file(analysed: Analysed) -> CheckedFile:
-    """Returns what there is to report of a file that was analysed."""
+    """Returns the results of an analysed file."""
     ran = bool(analysed.choice.examples or analysed.trace.examples)
     # What was followed as a program beside the examples has none of its own.
     found = any(run.evidence in ("inferred", "annotation") and run.error is None for run in analysed.trace.examples)

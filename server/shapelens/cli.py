@@ -39,7 +39,7 @@ app = typer.Typer(
 
 
 class Format(str, Enum):
-    """A format of `show`."""
+    """The output formats of `show`."""
 
     text = "text"
     json = "json"
@@ -50,7 +50,7 @@ class Format(str, Enum):
 
 
 class Autocast(str, Enum):
-    """A dtype of autocast for the call of a model."""
+    """The autocast around a call of a model."""
 
     none = "none"
     bfloat16 = "bfloat16"
@@ -65,21 +65,21 @@ class Device(str, Enum):
 
 
 class AnnotationStyle(str, Enum):
-    """A style of `annotate`."""
+    """The ways in which `annotate` writes shapes."""
 
     comments = "comments"
     jaxtyping = "jaxtyping"
 
 
 class Amounts(str, Enum):
-    """The columns of `summary` for each module: its parameters and operations, or what it has of the memory of a training step."""
+    """The amounts of `summary` for each module: its parameters and operations, or its share of the memory of a training step."""
 
     cost = "cost"
     memory = "memory"
 
 
 class CheckFormat(str, Enum):
-    """A format of `check`."""
+    """The output formats of `check`."""
 
     text = "text"
     json = "json"
@@ -97,7 +97,7 @@ class FailOn(str, Enum):
 
 
 class LogLevel(str, Enum):
-    """A level of the language server's log on stderr."""
+    """The amount of the language server's messages on stderr."""
 
     debug = "debug"
     info = "info"
@@ -124,7 +124,7 @@ Interpreter = Annotated[
 
 
 def _allowed(given: list[str] | None) -> list[str]:
-    """Returns what the user allows. On a command line a relative path starts at the working directory."""
+    """Returns the acts that the user allows. On a command line a relative path starts at the working directory."""
     from shapelens.examples.settings import acts_from_here
 
     allowed, wrong = acts_from_here(given or [])
@@ -524,7 +524,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Returns what stands for characters that a stream's encoding does not have."""
+    """Returns the replacement for characters that a stream's encoding does not have."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_PLAIN_SIGNS.get(each, "?") for each in error.object[error.start : error.end]), error.end

@@ -42,7 +42,7 @@ class SharedObjects:
 
 
 def plain(item: Any, shared: Optional[SharedObjects] = None) -> Any:
-    """Returns what JSON can hold, of a dataclass without the fields that equal their default; numbers for what is `shared`."""
+    """Returns an item as JSON can hold it: a dataclass without the fields that equal their default; numbers for `shared` objects."""
     cls = type(item)
     if shared is not None and cls in shared.tables:
         return shared.number(item)

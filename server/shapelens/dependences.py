@@ -1,4 +1,4 @@
-"""Dependences that a real run of a model tells (`Run.deep`): stdlib dataclasses that server and worker share.
+"""The dependences that a real run of a model shows (`Run.deep`): stdlib dataclasses that server and worker share.
 
 Spans are those of traces.py.
 """
@@ -54,7 +54,7 @@ class Dependence:
 
 @dataclass
 class DeepReport:
-    """The report of a real run of one example."""
+    """The results of the real run of one example."""
 
     dependences: List[Dependence] = field(default_factory=list)
     skipped: str = ""  # why nothing can be said

@@ -72,7 +72,7 @@ class NoNotebook(ValueError):
 
 
 def parses(text: str) -> bool:
-    """True if a text is Python for the Python that asks."""
+    """True if a text is Python for the running Python."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -184,7 +184,7 @@ def script_as_python(text: str) -> str:
 
 
 def is_in_cells(file: str, text: str) -> bool:
-    """True if a text is that of a notebook, or a script in cells: what runs these takes `await` outside of a function."""
+    """True if a text is that of a notebook, or a script in cells: their runners take `await` outside of a function."""
     return file.endswith(SUFFIX) or _MARKER.search(text) is not None
 
 

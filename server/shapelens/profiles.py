@@ -1,7 +1,7 @@
-"""A model as a profiling run saw it (`Run.profile`): its modules, the steps of its forward, and the memory of a training step.
+"""The results of a profiling run of a model (`Run.profile`): its modules, the steps of its forward, and the memory of a training step.
 
 Stdlib dataclasses that server and worker share. Spans are those of traces.py. A step is a call of a module, or an operation that user code
-applied to tensors; steps are numbered in the order in which they began, and those inside of a call follow it up to its `end`.
+applied to tensors. Steps are numbered in the order in which they began, and those inside of a call follow it up to its `end`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class StatePair:
 
 @dataclass
 class CheckpointSeen:
-    """The state of a model beside a file of weights."""
+    """The comparison of a model's state with a file of weights."""
 
     error: str = ""  # why it is not known, in words that follow the file's name
     inside: List[str] = field(default_factory=list)  # the keys that lead to the state in the file
@@ -129,5 +129,5 @@ class ModelProfile:
     seconds: float = 0.0  # of computing
 
     def cut_short(self, reason: str) -> "ModelProfile":
-        """Returns what there is of a profile whose run ended before the training step was over; it says why."""
+        """Returns the profile of a run that ended before the training step was over; it gives the reason."""
         return self if self.is_complete else replace(self, is_complete=True, training=MemoryProfile(error=reason))

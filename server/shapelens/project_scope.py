@@ -22,12 +22,12 @@ def project_root(path: Path) -> Path:
 
 
 class ProjectScope:
-    """The folders above a file in which settings and environment of its project are looked for.
+    """The highest folder above a file in which its project's settings may stand, and its environment.
 
-    To the root of its repository, else to the current folder or one that the user has named, if the file lies in it, else no further than
-    the file's own folder.
+    That is the root of its repository. Without one, it is the current folder or one that the user has named, if the file lies in it.
+    Otherwise it is the file's own folder.
 
-    What stands above that may be anybody's.
+    The files above that may be anybody's.
     """
 
     def __init__(self, named: Iterable[Path] = (), allow: Sequence[str] = (), memory: int | None = None) -> None:
@@ -58,7 +58,7 @@ class ProjectScope:
         return self._allowed.choose(str(root), said, settings.proposed_interpreter, settings.folder)
 
     def notice(self, root: Path, said: str | None) -> str | None:
-        """Returns what to tell the user about the interpreter for a project."""
+        """Returns the message for the user about the interpreter for a project; None where there is none."""
         named = self.interpreter(root, said).not_allowed
         file = Path(self.settings(root).folder, "pyproject.toml")
         return f"{file} names the interpreter {named}, which runs only on your word: --interpreter {named}" if named is not None else None
@@ -77,7 +77,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _is_repository(folder: Path) -> bool:
-    """True if a folder is the root of a repository of this user's: as for git itself, one of somebody else's says nothing."""
+    """True if a folder is the root of a repository of this user's: as for git itself, one of somebody else's does not count."""
     try:
         (folder / ".git").lstat()
         return not hasattr(os, "getuid") or folder.stat().st_uid in (os.getuid(), 0)

@@ -185,7 +185,7 @@ class Run:
 
     @property
     def patience(self) -> float:
-        """Returns how many times as long as usual anything may take that is looked for once the program was followed."""
+        """The factor by which any search may exceed its usual time once the program was followed."""
         return max(self.program / PROGRAM_SECONDS, 1.0)
 
 
@@ -237,7 +237,7 @@ class Ready:
 
 @dataclass
 class Loading:
-    """The imports of a run are loaded ahead of it, for LONGEST_LOAD seconds at most: the run's own time does not begin yet."""
+    """The worker loads a run's imports ahead of it, for LONGEST_LOAD seconds at most: the run's own time does not begin yet."""
 
     run_id: int
 
@@ -268,7 +268,7 @@ class Replace:
 
 @dataclass
 class Output:
-    """Text that user code printed."""
+    """The output of user code."""
 
     run_id: int
     text: str
@@ -296,7 +296,7 @@ class Profiled:
 
 @dataclass
 class Deepened:
-    """Dependences in the model of an example that was run for real."""
+    """The dependences in the model of an example, from its real run."""
 
     run_id: int
     report: DeepReport

@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads what the user allows, before pytest collects anything."""
+    """Reads the acts that the user allows, before pytest collects anything."""
     if config.getoption("--shapelens"):
         from shapelens.examples.settings import acts_from_here
 
@@ -85,7 +85,7 @@ class ShapeLensFile(pytest.File):
         yield ShapesOfClass.from_parent(self, name="shapes of the module", module_class="")
 
     def analysed(self) -> Analysed:
-        """Returns what ShapeLens says of the file, which it looks at once."""
+        """Returns the analysis of the file, made once."""
         from shapelens.source.files import read
 
         if self._analysed is None:
@@ -97,7 +97,7 @@ class ShapeLensFile(pytest.File):
 
 
 class WrongShapes(Exception):
-    """The findings of a class."""
+    """The findings in a class."""
 
     def __init__(self, path: Path, findings: list[CheckedFinding]) -> None:
         super().__init__("\n".join(f"{path}:{each.line}:{each.column + 1}: {each.code}: {each.message}" for each in findings))
@@ -159,7 +159,7 @@ class _Runner:
         threading.Thread(target=self._loop.run_forever, name="shapelens", daemon=True).start()
 
     def analyse(self, path: Path, text: str) -> Analysed:
-        """Returns what there is to say of a file. Raises batch.Unavailable."""
+        """Returns the analysis of a file. Raises batch.Unavailable."""
         return self._wait(self._analyse(path, text))
 
     def stop(self) -> None:

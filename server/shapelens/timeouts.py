@@ -1,6 +1,6 @@
-"""Timeouts: the seconds that server and worker wait for what may never come.
+"""The longest waits of server and worker for events that may never come.
 
-SHAPELENS_TIMEOUTS sets some of these times for a server and its workers, "hanging=1 grace=0.2": tests of what hangs need not wait as long
+SHAPELENS_TIMEOUTS sets some of these times for a server and its workers, "hanging=1 grace=0.2": tests of hanging code need not wait as long
 as people may have to.
 """
 

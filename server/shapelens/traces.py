@@ -1,4 +1,4 @@
-"""The trace of a run: the parts of a `Traced` message (protocol.py), as stdlib dataclasses that both sides share.
+"""The record of a run: the parts of a `Traced` message (protocol.py), as stdlib dataclasses that both sides share.
 
 Spans are in the terms of `ast`: lines are 1-based, columns are 0-based UTF-8 bytes of the line.
 """
@@ -24,7 +24,7 @@ class FileSpan:
 
 @dataclass
 class Value:
-    """A value that one expression held, once.
+    """A value of one expression, once.
 
     kind       fields that are set
     tensor     shape, dtype, device, stride, requires_grad; named once the probes have run
@@ -144,7 +144,7 @@ class KeyChange:
 
 @dataclass
 class StateSeen:
-    """The state that `load_state_dict` was given, beside the module's own.
+    """The argument of `load_state_dict`, beside the module's own state.
 
     The sizes that differ are the mismatch's origins: the key, `shape` in the state, `result` in the module. Behind each of them, without a
     key, come the modules around the one that has it, inner ones first.
@@ -229,7 +229,7 @@ class Alternative:
 
 @dataclass
 class ExampleRun:
-    """The outcome of one example."""
+    """The result of one example."""
 
     target: str  # the class that it belongs to
     expression: str

@@ -25,7 +25,7 @@ UNNAMED = "shapelens_source.py"  # the name that a text without a file has in pl
 
 
 class TracingError(Exception):
-    """The request cannot be answered: no such file, no source, no torch, a wrong example. The message says which."""
+    """Raised where there is nothing to trace: no such file, no source, no torch, a wrong example. The message names the reason."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Example:
-    """The example that was run: the expression that builds a model of this class and calls it, and where it comes from.
+    """An example that ran: the expression that builds a model of this class and calls it, and its origin.
 
     error: why it did not run to its end; None where it did.
     """
@@ -55,7 +55,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Seen:
-    """A value that a line of the code held. kind: "parameter", "assign", "return", "expression" or "layer".
+    """The values of a line of the code. kind: "parameter", "assign", "return", "expression" or "layer".
 
     name: the variable, or the layer's path ("features.0"). shapes: the distinct ones in the order in which they came, each the dims of a
     tensor (None: a size that only data knows), or a list of such for a tuple of tensors. named: the same as hints show them.
@@ -73,7 +73,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding. fix: what mends it, in words, where a fix was tried and works."""
+    """A mistake in the code. fix: its correction, in words, where a fix was tried and works."""
 
     code: str
     severity: str

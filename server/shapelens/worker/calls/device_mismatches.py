@@ -34,7 +34,7 @@ _ASKS = re.compile(r"cuda|gpu|mps|xpu|device|is_available|accelerator", re.IGNOR
 
 
 def may_be_told(text: str) -> bool:
-    """True if a program names devices, and nothing in it moves tensors past what is followed."""
+    """True if a program names devices, and nothing in it moves tensors in a way that the tracing does not follow."""
     return _NAMES_DEVICES.search(text) is not None and _MOVES_ITSELF.search(text) is None
 
 
@@ -93,7 +93,7 @@ def _tell(evaluation: Any, meeting: Meeting) -> None:
 
 
 def _came_from_outside(meeting: Meeting, root: Any) -> bool:
-    """True if what lies on the CPU was given to the model that is called, or is the whole of it."""
+    """True if the tensor on the CPU was given to the called root model, or if all of that model lies on the CPU."""
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter):
         return root is not None and not any(_is_elsewhere(each) for each in root.parameters())
@@ -106,7 +106,7 @@ def _is_elsewhere(parameter: Tensor) -> bool:
 
 
 def _was_made_in_library(meeting: Meeting, span: FileSpan) -> bool:
-    """True if a library has made what lies on the CPU while it was called: it knows what to do with it."""
+    """True if a library made the tensor on the CPU during its own call: the library knows what to do with it."""
     tensor, placement = meeting.on_cpu
     if isinstance(tensor, torch.nn.Parameter) or placement.operation == "DataLoader":
         return False
@@ -129,8 +129,7 @@ def _side(frames: Any, at: FileSpan, tensor: Tensor, placement: Placement) -> Or
 
 
 def _name_at(frames: Any, at: FileSpan, tensor: Tensor) -> str:
-    """Returns what the variable or attribute is called that holds a tensor in the frame of the user's that is at a place; "" where none
-    does."""
+    """Returns the name of the variable or attribute that holds a tensor, in the user's frame at a place; "" where none does."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == at.file and at.line <= frame.f_lineno <= at.end_line:
@@ -162,9 +161,9 @@ def _may_move_otherwise(files: List[str], document: str, failed_lines: Sequence[
 
 
 def _moves_on_condition(node: ast.AST, is_program: bool) -> bool:
-    """True if a tree has an `if use_cuda:` in which something is moved, so that it is not followed where there is no accelerator.
+    """True if a tree has an `if use_cuda:` that moves something: without an accelerator, the tracing does not follow that.
 
-    is_program: what is no more than `if use_cuda: model.cuda()` is always done there, but in classes (rewrite/resilient.py).
+    is_program: outside of classes, a program always runs a plain `if use_cuda: model.cuda()` (rewrite/resilient.py).
     """
     if isinstance(node, ast.If) and _ASKS.search(ast.unparse(node.test)) is not None:
         moving = [any(map(_moves, branch)) for branch in (node.body, node.orelse)]

@@ -1,4 +1,4 @@
-"""Looks for handlers that would catch an exception: what code expects to fail is no mistake, and has to fail."""
+"""Tests for handlers that would catch an exception in the running code: an expected failure is no mistake, and has to be raised."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _handled: Dict[CodeType, List[Tuple[int, int, Set[str]]]] = {}
 
 
 def would_be_caught() -> bool:
-    """True if a frame between here and the example has a handler around the line where it is."""
+    """True if a frame between here and the example has a handler around its current line."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         file = frame.f_code.co_filename
@@ -54,7 +54,7 @@ def would_be_caught() -> bool:
 
 
 def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
-    """True if a frame from this one on has a handler of the user's for this very exception around the line where it is."""
+    """True if a frame from this one on has, around its current line, a handler in the user's code for this very exception."""
     names = {cls.__name__ for cls in type(error).__mro__}
     while frame is not None and frame.f_code.co_filename != EXAMPLE_FILE:
         if not frame.f_code.co_filename.startswith((WORKER, "<")):
@@ -66,7 +66,7 @@ def handled_by_user(error: BaseException, frame: Optional[FrameType]) -> bool:
 
 
 def was_awaited(error: BaseException) -> bool:
-    """True if an exception left code that awaits it, though what awaits it is not there: `pytest.raises` without pytest."""
+    """True if an exception left code that expects it, though the handler itself is missing: `pytest.raises` without pytest."""
     names = {cls.__name__ for cls in type(error).__mro__}
     places = [
         (frame.f_code, line) for frame, line in walk_tb(traceback_of(error)) if not frame.f_code.co_filename.startswith((WORKER, "<"))
@@ -78,7 +78,7 @@ def was_awaited(error: BaseException) -> bool:
 def is_raised_here(error: BaseException, frame: FrameType) -> bool:
     """True if a function raised this itself, on purpose: then it has ended, and its caller's statement has failed.
 
-    What conditions within conditions refuse is often what only other settings avoid: the function goes on.
+    Other settings often avoid a `raise` within nested conditions: after such a refusal, the function goes on.
     """
     traceback = traceback_of(error)
     if traceback is None or traceback.tb_next is not None or frame.f_code.co_name == "<module>":
@@ -156,7 +156,7 @@ def _protected_lines(code: CodeType) -> List[Tuple[int, int]]:
 
 
 def _tree_of(code: CodeType) -> Tuple[int, ast.Module]:
-    """Returns how many lines stand above a function, and its tree; that of the whole file where it cannot be told apart."""
+    """Returns the number of lines above a function, and its tree; those of the whole file where the function cannot be told apart."""
     lines = linecache.getlines(code.co_filename)
     above = code.co_firstlineno - 1
     blocks = [] if code.co_name == "<module>" else [(above, _block(lines[above:]))]

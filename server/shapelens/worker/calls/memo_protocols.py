@@ -1,4 +1,4 @@
-"""Protocols of those who take part in the calls of modules: the room `memo` writes them down, and answers them from that."""
+"""Protocols for all that takes part in an example's module calls: the room `memo` records the calls, and answers them from its records."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ class CallReplay(Protocol):
     seen: Dict[int, SeenValues]  # what their calls gave
 
     def result(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
-        """Returns what a call gives, if that is known; None where it has to be made."""
+        """Returns the result of a call, if known; None where the call has to be made."""

@@ -73,7 +73,7 @@ OF_THE_WORLD = ("missing-file", "unavailable")  # codes of notes on what the mac
 
 
 def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
-    """True if a statement that failed may have done so because one above it did, or lacks what is in a file."""
+    """True if the cause of a failed statement may be a failed one above it, or the missing content of a file."""
     failed = [found.span for found in trace.mismatches if found.code == "definition"]
     failed += [note.span for note in trace.notes if note.code in OF_THE_WORLD]
     computes = isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.For))
@@ -81,7 +81,7 @@ def may_follow(trace: Trace, file: str, node: ast.stmt) -> bool:
 
 
 def is_set_elsewhere(error: BaseException) -> bool:
-    """True if an object lacks an attribute that a method of its class sets: one that a program calls, of which only definitions ran."""
+    """True if an object lacks an attribute that a method of its class sets: a program calls that method, but only definitions ran."""
     owner, name = type(getattr(error, "obj", None)), getattr(error, "name", None)
     if not isinstance(error, AttributeError) or name is None:
         return False
@@ -122,7 +122,7 @@ _OURS = ("shapelens", "_shapelens")
 
 
 def _raised_by_torch(error: BaseException) -> bool:
-    """True if torch's own Python code raised it: an impossible argument of a layer's constructor is a ValueError or AssertionError."""
+    """True if torch's own Python code raised it: for an impossible argument, a layer's constructor raises ValueError or AssertionError."""
     name = _raised_in(error)
     return name == "torch" or name.startswith("torch.")
 
@@ -136,7 +136,7 @@ def _raised_in(error: BaseException) -> str:
 def mismatch_of(
     error: BaseException, example: int, frames: Frames, meta: MetaMode, calls: Any, trail: Optional[List[FileSpan]] = None
 ) -> Mismatch:
-    """Returns what an exception says. `trail`: the user frames that it came from, where it does not know them itself."""
+    """Returns the mismatch that an exception reports. `trail`: the user frames that it came from, where it does not know them itself."""
     trail = frames.trail_of(traceback_of(error)) if trail is None else trail
     failure = meta.failure if meta.failure is not None and meta.failure.error is error else None
     code, message = code_of(error, failure), one_line(error) or type(error).__name__

@@ -32,8 +32,7 @@ CHANNELS_LAST = "%s takes the channels before height and width, and gets them la
 
 
 def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tensor], Tensor], str]]:
-    """Returns how a picture should be given to a convolution: what is wrong with it now, what makes it right, and the code of the
-    finding."""
+    """Returns the form in which a convolution needs a picture: the message on the present form, the correction, and the finding's code."""
     if not isinstance(conv, nn.modules.conv._ConvNd) or unknown_sizes.any_unknown(tensor.shape) or not hasattr(conv, "kernel_size"):
         return None  # Its constructor may have failed.
     spatial, channels = len(conv.kernel_size), conv.in_channels
@@ -47,8 +46,7 @@ def _other_form(conv: Any, tensor: Tensor) -> Optional[Tuple[str, Callable[[Tens
 
 
 def found_in(calls: Any, module: Any, args: Args, kwargs: Kwargs, conv: Any, picture: Tensor) -> Optional[Tuple[Mismatch, Any]]:
-    """Returns what is wrong with the call of a model in which something failed, and what it would have given; None where that is another
-    thing.
+    """Returns the mistake in a model call with a failure inside, and the result of the corrected call; None for any other mistake.
 
     conv: the first convolution of the model, which was given `picture`.
     """
@@ -95,7 +93,7 @@ def _aside(calls: Any) -> Iterator[List[Mismatch]]:
 
 
 def lacks_transpose(tensors: List[Tensor], recorder: Recorder) -> bool:
-    """True if two factors fit if one is transposed, as the size of their last dims comes from layers: `q @ k`."""
+    """True if two factors fit once one is transposed, as the size of their last dims comes from layers: `q @ k`."""
     if len(tensors) < 2 or tensors[0].dim() < 2 or tensors[0].dim() != tensors[1].dim() or tensors[0].shape[-1] != tensors[1].shape[-1]:
         return False
     steps = [provenance.trace_back(tensor, tensor.dim() - 1, recorder) for tensor in tensors]
@@ -103,11 +101,8 @@ def lacks_transpose(tensors: List[Tensor], recorder: Recorder) -> bool:
 
 
 def lacks_dims(tensors: List[Tensor], recorder: Recorder) -> bool:
-    """True if one of two tensors is the other one without its last dims, or without one in between.
-
-    `[B, C]` beside `[B, C, H, W]` lacks dims of size 1 at its end, where a layer says `C`.
-    A mask `[B, 1, T]` beside `[B, heads, T, T]` lacks a dim for the heads.
-    """
+    """True if one of two tensors is the other one without its last dims, so that dims of size 1 make it fit. An example is `[B, C]` beside
+    `[B, C, H, W]`, where a layer sets `C`."""
     if len(tensors) < 2 or tensors[0].dim() == tensors[1].dim():
         return False
     short, long = sorted(tensors[:2], key=lambda tensor: tensor.dim())
@@ -127,7 +122,7 @@ def _lacks_inner_dim(short: Tuple[int, ...], long: Tuple[int, ...]) -> bool:
 
 
 def is_moved(tensor: Tensor, dim: int, need: int, recorder: Recorder) -> bool:
-    """True if the size that a layer needs in one dim of its input is that of another one, which a layer says: dims are to be permuted."""
+    """True if another dim of the input has the size that a layer needs, and a layer set that size: dims are to be permuted."""
     if any(step.argument for step in provenance.trace_back(tensor, dim, recorder)[:1]):
         return False
     others = [other for other in range(1, tensor.dim()) if other != dim and tensor.shape[other] == need > 1]

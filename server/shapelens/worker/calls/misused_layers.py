@@ -47,7 +47,7 @@ _OF_NUMBERS = re.compile(r"'(float|int|UnknownFloat|UnknownInt)' object has no a
 
 
 def is_given_no_tensor(module: Any, args: Args, kwargs: Kwargs) -> bool:
-    """True if a layer of torch is given something first that is known, and no tensor."""
+    """True if the first argument of a layer of torch is known, and no tensor."""
     if not args or not is_torch_layer(module) or isinstance(module, _TAKES_OTHERS) or holds_absent(args):
         return False
     given = args[0]
@@ -55,7 +55,7 @@ def is_given_no_tensor(module: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 def words_for(given: Any) -> str:
-    """Returns what is given in the place of a tensor."""
+    """Returns the words for an argument in the place of a tensor."""
     if isinstance(given, torch.nn.Module):
         return "the layer %s" % type(given).__name__
     if type(given).__module__ == "torch.return_types":
@@ -74,12 +74,12 @@ def is_picture(value: Any) -> bool:
 
 
 def is_given_result_of_class(args: Args) -> bool:
-    """True if a layer is given one that was made where it should have been called, which has been said."""
+    """True if a layer's argument is a layer that was constructed where it should have been called: a finding reports that already."""
     return bool(args) and isinstance(args[0], torch.nn.Module) and HALF_BUILT in args[0].__dict__
 
 
 def is_tuple_of_layer(value: Any) -> bool:
-    """True if a value is the whole result of a layer or function of torch that gives a tuple, or of a module that a program has called."""
+    """True if a value is the whole tuple that a layer or function of torch returned, or a module that a program called."""
     if type(value).__module__ == "torch.return_types":
         return True
     if tape.active and type(value) is tuple and value and all(map(_is_made, value)):
@@ -88,14 +88,14 @@ def is_tuple_of_layer(value: Any) -> bool:
 
 
 def _are_asked_for_one(owner: Any, name: Any) -> bool:
-    """True if a program asks several tensors, in a tuple or list, for an attribute that one tensor has: `hidden.to(device)`."""
+    """True if a program reads an attribute of a single tensor from a tuple or list of several: `hidden.to(device)`."""
     if not tape.active or type(owner) not in (tuple, list) or not isinstance(name, str) or not hasattr(Tensor, name):
         return False
     return bool(owner) and all(type(each) in (Tensor, torch.nn.Parameter) and STAND_IN not in each.__dict__ for each in owner)
 
 
 def holds_tuples(value: Any) -> bool:
-    """True if a list that a program joins the tensors of holds tuples of them: `torch.stack(outputs)` of what an LSTM gave."""
+    """True if a program joins a list of tuples of tensors: `torch.stack(outputs)` of the results of an LSTM."""
     return tape.active and type(value) is list and bool(value) and is_tuple_of_layer(value[0])
 
 
@@ -108,7 +108,7 @@ def _is_of_torch(value: Any) -> bool:
 
 
 def _is_made(value: Any) -> bool:
-    """True if a value is a tensor that an operation gave which did not fail."""
+    """True if a value is a tensor that an operation returned without a failure."""
     node = value.__dict__.get(ORIGIN) if type(value) is Tensor else None
     return node is not None and not node.stand_in and STAND_IN not in value.__dict__
 
@@ -119,18 +119,18 @@ def lacks_forward(module: Any) -> bool:
 
 
 def lacks_forward_function(error: BaseException) -> bool:
-    """True if a module was called whose class has no `forward`."""
+    """True if the called module has a class without `forward`."""
     return type(error) is NotImplementedError and _LACKS_FORWARD in message_of(error)
 
 
 def cannot_be_collated(error: BaseException) -> str:
-    """Returns what a sample holds that no batch can be made of, in words; "" where that is not what is wrong."""
+    """Returns the words for a part of a sample that has no batch; "" where the error has another cause."""
     found = _OF_SAMPLES.match(message_of(error)) if type(error) is TypeError else None
     return "" if found is None else "None" if found[1] == "NoneType" else "a PIL picture"
 
 
 def refuses_tensor(error: BaseException) -> bool:
-    """True if a transform of torchvision's that takes pictures, as `ToTensor` does, was given a tensor that is known."""
+    """True if a transform of torchvision's that takes pictures, as `ToTensor` does, was given a known tensor."""
     if type(error) is not TypeError or _OF_PICTURES.match(message_of(error)) is None:
         return False
     frames = [frame for frame, _ in walk_tb(traceback_of(error))]
@@ -163,7 +163,7 @@ def binds(module: Any, args: Args, kwargs: Kwargs) -> bool:
 
 
 def is_applied_class(cls: Any, args: Args) -> bool:
-    """True if the constructor of a layer is given what should have been given to the layer. Some losses take the weights of classes."""
+    """True if a layer's constructor is given the arguments that the layer itself needs. Some losses take the weights of classes."""
     if not args or not isinstance(args[0], Tensor) or not (tape.active or _in_forward()):
         return False
     with torch._C.DisableTorchFunction():
@@ -173,7 +173,7 @@ def is_applied_class(cls: Any, args: Args) -> bool:
 
 
 def _in_forward() -> bool:
-    """True if a `forward` of the user's asks for it: its tensors are no guesses for numbers that a constructor is given."""
+    """True if a `forward` of the user's makes the call: its tensors are no guesses for the numbers that a constructor needs."""
     frame: Optional[FrameType] = sys._getframe(2)
     while frame is not None and KEPT not in frame.f_globals:
         frame = frame.f_back
@@ -181,7 +181,7 @@ def _in_forward() -> bool:
 
 
 def is_plain_call(span: Optional[FileSpan]) -> bool:
-    """True if the text of a call says how many arguments there are, and how they are named."""
+    """True if the text of a call shows the number of its arguments, and their names."""
     node = _expression_at(span) if span is not None else None
     if not isinstance(node, ast.Call):
         return False
@@ -198,7 +198,7 @@ def _expression_at(span: FileSpan) -> Optional[ast.expr]:
 
 
 def backs_from_number(error: BaseException) -> bool:
-    """True if `backward` was asked of a number."""
+    """True if the code called `backward` on a number."""
     return isinstance(error, AttributeError) and _OF_NUMBERS.search(message_of(error)) is not None
 
 

@@ -53,13 +53,13 @@ class Calls:
         self.refuse: Optional[Callable[[Mismatch], BaseException]] = None  # makes the exception that ends an attempt at the first mismatch
         self.wants_batch = False  # whether an attempt ends where a convolution takes the only input of its rank for a picture without batch
         self.of_unknown: Optional[Callable[[Any, Tuple[Any, ...], Dict[str, Any]], Optional[Tuple[Any]]]] = None
-        """Gives the result of a call by no other module whose arguments are not known, and None where they are known."""
+        """Returns the result of a call with unknown arguments that no other module makes; None where they are known."""
         self.passes: Optional[Passes] = None  # whether an attempt goes past a mismatch, as no example avoids it
         self.on_mismatch: Optional[Callable[[], None]] = None  # called at the first mismatch
         self.start_example(0)
 
     def definitions_ended(self) -> None:
-        """Gives all that was constructed until now to every example."""
+        """Gives the modules constructed until now to every example."""
         self.defined = list(zip(self.modules, self.spans))
 
     def start_example(self, example: int) -> None:
@@ -206,7 +206,7 @@ class Calls:
 
     @property
     def _is_told(self) -> bool:
-        """True if what fails is told, rather than that it ends an attempt."""
+        """True if a failure becomes a finding, rather than the end of an attempt."""
         return self.refuse is None and not self.aside
 
     def _with_right_picture(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], result: Any, before: int) -> Any:
@@ -225,7 +225,7 @@ class Calls:
         return known[1]
 
     def _recovered(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any], error: Exception, inner: bool) -> Any:
-        """Returns what takes the place of the result of a call that failed. Raises NotRecovered."""
+        """Returns the replacement for the result of a call that failed. Raises NotRecovered."""
         if not inner and unknown_sizes.state.in_library:
             raise NotRecovered
         may_be_unknown = is_unable(error) or (inner and is_of_unknown_size(module)) or HALF_BUILT in module.__dict__
@@ -321,7 +321,7 @@ class Calls:
         self.add_mismatch(self.finding(module, code, message, tensor))
 
     def finding(self, module: Any, code: str, message: str, tensor: Tensor) -> Mismatch:
-        """Returns what is wrong with the call of a module, at the expression that is running."""
+        """Returns the mismatch of a call of a module, at the expression that is running."""
         trail = self.frames.trail()
         inputs = [value_of(key_of(tensor))]
         span = trail[-1] if trail else None
@@ -347,7 +347,7 @@ class Calls:
                 on_mismatch()
 
     def goes_past(self, found: Mismatch) -> bool:
-        """True if a mismatch is one that an attempt goes past."""
+        """True if an attempt goes past this mismatch."""
         return self.passes is not None and self.passes(found, self.spans)
 
     # --- the records of an example ---
@@ -419,7 +419,7 @@ def _description(module: Any) -> str:
 
 
 def mistake_of(found: Mismatch, spans: Sequence[Optional[FileSpan]], first_layer: int = 0) -> Mistake:
-    """Returns what tells the mistakes of a text apart: the place, what failed there, and where its layer was constructed.
+    """Returns the key that tells the mistakes of a text apart: the place, the failure there, and where its layer was constructed.
 
     spans: where the layers of the example were constructed, of which the first has the index `first_layer`.
     """

@@ -71,7 +71,7 @@ class Optimizers:
                 owner.zero_grad = reset
 
     def all_else_ran(self, failures: Sequence[Tuple[int, BaseException]]) -> bool:
-        """True if no statement failed but those that made an optimizer of nothing: none can have led to that."""
+        """True if all failed statements made an optimizer of nothing: no other failure can have led to that."""
         return {id(error) for _, error in failures} <= {id(error) for error, _ in self._refused}
 
     def mismatches(self, example: int) -> List[Mismatch]:
@@ -111,7 +111,7 @@ class Optimizers:
         return found
 
     def _is_left_out(self, part: Any, calls: Calls, optimized: Set[int]) -> bool:
-        """True if a module was called and gone back through, and has parameters that learn, of which no optimizer has one."""
+        """True if the forward and backward passes reached a module with parameters that learn, of which no optimizer has one."""
         learning = [id(parameter) for parameter in part.parameters() if parameter.requires_grad]
         is_called = any(each.__dict__.get(LAYER, -1) in calls.seen for each in part.modules())
         return is_called and not tape.reached.isdisjoint(learning) and optimized.isdisjoint(learning)

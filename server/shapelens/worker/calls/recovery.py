@@ -59,7 +59,7 @@ _NUMBERS: Dict[str, Callable[[], Any]] = {
 
 
 class Recovery:
-    """Goes past failures during one example. `calls` is what watches the module calls of it."""
+    """Replaces the results of failed operations and calls during one example. `calls` watches its module calls."""
 
     def __init__(self, calls: Any, meta: MetaMode, frames: Frames) -> None:
         self.calls = calls
@@ -110,7 +110,7 @@ class Recovery:
         return self.operation(function, args, kwargs, error)
 
     def goes_past(self, error: Exception) -> bool:
-        """True if a failure is a mistake that an attempt goes past."""
+        """True if an attempt goes past this failure, a mistake."""
         if self.calls.passes is None:
             return False
         trail = self._trail(error)
@@ -152,8 +152,8 @@ class Recovery:
 
     @property
     def _is_followed(self) -> bool:
-        """True if what is called is called by the code as it stands: in an example, or as the program comes to it. The program's functions
-        that nothing calls are given what may be something else."""
+        """True if the code as it stands makes the call: in an example, or where the program gets to it. The program's functions without
+        callers may get other inputs than the guessed ones."""
         return tape.active or not op_cache.state.assumes_gradients
 
     def unfit_call(self, args: Args, kwargs: Kwargs, error: Exception) -> Any:
@@ -198,12 +198,12 @@ class Recovery:
             return self._made(shapes, tensors[0].dtype, args, kwargs)
 
     def vague(self, args: Args, kwargs: Kwargs) -> Tensor:
-        """Returns what takes the place of a result of which nothing is known, as what it is made from has failed."""
+        """Returns the replacement for a result about which nothing is known, as a failure produced its inputs."""
         return self._made(None, expected_shapes.dtype_of(None, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
 
     def instead(self, like: Tensor) -> Tensor:
-        """Returns what takes the place of a tensor that was not made, of as many dims as another one, of unknown sizes. Of three the first
-        is that of the batch still; of more nothing is known, as so many unknown sizes are more than torch can count."""
+        """Returns the replacement for a missing tensor, with as many dims as another one, of unknown sizes. Of three dims, the first keeps
+        the size of the batch. With more dims nothing is known, as torch cannot count so many unknown sizes."""
         with _plainly():
             known = [like.shape[0]] if like.dim() > expected_shapes.MOST_UNKNOWN else []
             made_of: List[expected_shapes.Shape] = [[*known, *[None] * (like.dim() - len(known))]]
@@ -254,7 +254,7 @@ class Recovery:
         return trail
 
     def _follows(self, args: Args, kwargs: Kwargs, function: Optional[Callable[..., Any]] = None) -> bool:
-        """True if a failure says nothing about the code, as something that the operation was given is unknown, and what is known fits."""
+        """True if a failure says nothing about the code, as an argument of the operation is unknown, and the known ones fit."""
         if self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs) or _is_given_nothing(args):
             return True
         if not unknown_sizes.state.met:
@@ -267,13 +267,14 @@ class Recovery:
         return self.meta.vague and any(is_vague(tensor) for tensor in tensors_in((args, kwargs), 64))
 
     def is_given_unknown(self, args: Args, kwargs: Kwargs) -> bool:
-        """True if a module is given something of which nothing is known."""
+        """True if nothing is known about an argument of a module."""
         with _plainly():
             return self._is_vague(args, kwargs) or self._is_given_absent(args, kwargs)
 
     def _is_given_absent(self, args: Args, kwargs: Kwargs) -> bool:
-        """True if an operation is given something of which nothing is known: in any example what comes of a package that could not be
-        imported, in a program, or after a statement that failed, anything. Any other example that is, has not the right inputs."""
+        """True if nothing is known about an argument of an operation. In any example, that is a result of a package that could not be
+        imported. In a program, or after a failed statement, it is any unknown. Any other example with an unknown does not have the right
+        inputs."""
         expected = not (op_cache.state.assumes_gradients or self.calls.gone_past)
         return holds_absent(args, expected=expected) or holds_absent(kwargs.values(), expected=expected)
 
@@ -313,7 +314,7 @@ def _of_loss(module: Any, args: Args, kwargs: Kwargs) -> List[Tensor]:
 
 
 def _is_given_nothing(args: Args) -> bool:
-    """True if an operation of a program is given an empty list: what would have filled it may not have been followed."""
+    """True if an operation of a program is given an empty list: the code that fills it may not have been followed."""
     return op_cache.state.assumes_gradients and len(args) > 0 and type(args[0]) in (list, tuple) and not args[0]
 
 
@@ -328,13 +329,13 @@ def is_vague(tensor: Tensor) -> bool:
 
 
 def _unknown_among(shape: expected_shapes.Shape) -> int:
-    """Returns how many sizes of a stand-in nobody knows: torch cannot count the elements of a tensor of many such sizes."""
+    """Returns the number of unknown sizes of a stand-in: torch cannot count the elements of a tensor of many such sizes."""
     return sum(size is None or unknown_sizes.is_unknown(size) for size in shape)
 
 
 def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Optional[Tuple[Any]]:
-    """Returns what an operation in place gives back: the tensor that it would have changed (nothing for an assignment); None for any
-    other."""
+    """Returns the result of an operation in place: the tensor that it would have changed, or nothing for an assignment. None for any other
+    operation."""
     if getattr(function, "__name__", "") == "__setitem__":
         return (None,)
     changed = changed_tensor(function, args, kwargs)
@@ -342,7 +343,7 @@ def _changed(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> Option
 
 
 def _rows_needed(args: Args, kwargs: Kwargs) -> Optional[int]:
-    """Returns how many rows an embedding needs for the indices that it is given; None where one is negative."""
+    """Returns the number of rows that an embedding needs for the given indices; None where one is negative."""
     index = next(tensors_in((args, kwargs)))
     return int(index.max()) + 1 if int(index.min()) >= 0 else None
 
@@ -361,7 +362,7 @@ def _numbers(values: Any, depth: int = 0) -> List[Any]:
 
 
 def is_of_unknown_size(module: Any) -> bool:
-    """True if a layer has a parameter of which a size is unknown: nothing is wrong with what it is given."""
+    """True if a layer has a parameter with an unknown size: nothing is wrong with its input."""
     return unknown_sizes.state.met and any(
         unknown_sizes.any_unknown(parameter.shape) for parameter in module._parameters.values() if isinstance(parameter, Tensor)
     )

@@ -1,4 +1,4 @@
-"""Finds known sizes that do not fit together, so that an operation fails whatever the unknown sizes of its arguments are."""
+"""Tests for known sizes that do not fit together, so that an operation fails whatever the unknown sizes of its arguments are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kwargs = Dict[str, Any]
 
 
 def known_sizes_clash(function: Callable[..., Any], args: Args, kwargs: Kwargs) -> bool:
-    """True if sizes that have to be equal are known and differ. False where that cannot be told: of most functions nothing is known."""
+    """True if sizes that have to be equal are known and differ. False where that is unclear: of most functions nothing is known."""
     if unknown_sizes.state.cut:  # What a loop gathered that was cut short has a size that only looks known.
         return False
     name = getattr(function, "__name__", "")

@@ -53,7 +53,7 @@ _CHANGES_PARAMETERS = re.compile(
 
 
 class Compared(NamedTuple):
-    """Torch's comparison of a state and a module, less what rests on something unknown."""
+    """The errors and keys that torch reports for a state and a module, less those that rest on something unknown."""
 
     missing: List[str]
     unexpected: List[str]
@@ -82,7 +82,7 @@ class StateDicts:
             self._frames = self._tell = None
 
     def load(self, module: Any, state: Any = None, strict: bool = True) -> Any:
-        """Returns what `load_state_dict` gives; nothing is copied."""
+        """Returns the result of `load_state_dict`; copies nothing."""
         if self._tell is None or self._frames is None or not _is_asked_by_user(self._frames):
             return _IncompatibleKeys([], [])
         with _plainly():
@@ -103,7 +103,7 @@ state_dicts = StateDicts()
 
 @contextlib.contextmanager
 def watching(evaluation: Any) -> Iterator[None]:
-    """Compares the states that a program loads meanwhile."""
+    """Compares each state that a program loads meanwhile with its module."""
     calls, frames = evaluation.calls, evaluation.frames
 
     def tell(found: Mismatch) -> None:
@@ -136,7 +136,7 @@ def without_unsure(evaluation: Any, file: str, text: str, failed_lines: Sequence
 
 
 def _is_asked_by_user(frames: Frames) -> bool:
-    """True if user code itself calls: a library knows what it does."""
+    """True if user code itself makes the call: a library knows what it does."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((WORKER, TORCH)):
         frame = frame.f_back
@@ -144,7 +144,7 @@ def _is_asked_by_user(frames: Frames) -> bool:
 
 
 def _no_dict(module: Any, state: Any) -> Optional[Mismatch]:
-    """Returns what is wrong with a state that is a path, or a model."""
+    """Returns the mismatch of a state that is a path, or a model."""
     kind = "path" if isinstance(state, (str, os.PathLike)) else "module" if isinstance(state, torch.nn.Module) else ""
     if not kind or is_absent(state) or _is_unknown_module(state):
         return None
@@ -159,7 +159,7 @@ def _mismatch(message: str, exception: str) -> Mismatch:
 
 
 def _is_unknown_module(value: Any) -> bool:
-    """True if a module, or a part of it, is one of which not all is known."""
+    """True if a module, or a part of it, is not completely known."""
     if not isinstance(value, torch.nn.Module):
         return False
     for part in modules(value):
@@ -209,7 +209,7 @@ def _without_mark_of_compiler(module: Any, state: Any) -> Any:
 
 
 def _compared_by_torch(module: Any, state: Any, own: Shapes) -> Optional[Compared]:
-    """Returns what torch says, without copying anything; None where the code around it fails in another way."""
+    """Returns torch's own comparison, without copying anything; None where the code around it fails in another way."""
     keys: List[Tuple[List[str], List[str]]] = []
     errors: List[str] = []
     last = module.register_load_state_dict_post_hook(lambda _, found: keys.append((list(found.missing_keys), list(found.unexpected_keys))))
@@ -240,7 +240,7 @@ def _compared_by_torch(module: Any, state: Any, own: Shapes) -> Optional[Compare
 
 
 def may_be_same(there: Tuple[int, ...], here: Tuple[int, ...]) -> bool:
-    """True if two shapes are the same but for sizes that nobody knows."""
+    """True if two shapes are the same but for unknown sizes."""
     if len(there) != len(here):
         return any(map(unknown_sizes.is_unknown, (*there, *here)))
     return all(one == other or unknown_sizes.is_unknown(one) or unknown_sizes.is_unknown(other) for one, other in zip(there, here))
@@ -251,7 +251,7 @@ def _is_numbered(key: str) -> bool:
 
 
 def _stand_ins_in(module: Any) -> Tuple[str, ...]:
-    """Returns what the keys of parts begin with in whose place there are stand-ins."""
+    """Returns the prefixes of the keys of those parts that stand-ins replace."""
     found: List[str] = []
     for path, part in named_modules(module):
         for name, value in part.__dict__.items():
@@ -338,8 +338,8 @@ def _tensors_in(state: Any, depth: int) -> Iterator[Tensor]:
 
 
 def state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, List[str], Any]:
-    """Returns how many names of a module's a dict inside of a state has, with a change of names maybe, the keys that lead to it, and the
-    dict."""
+    """Returns the count of a module's names in a dict inside of a state, the keys that lead to the dict, and the dict. The names may be
+    changed ones."""
     best: Tuple[int, List[str], Any] = (0, [], None)
     for key, value in state.items():
         if type(key) is not str or not isinstance(value, Mapping) or is_absent(value) or not value:
@@ -359,7 +359,7 @@ def state_inside(state: Any, own: Shapes, depth: int = DEEPEST) -> Tuple[int, Li
 
 
 def _has_to_do(tree: Optional[ast.AST], failed: ast.stmt, found: Mismatch, file: str) -> bool:
-    """True if a statement that failed names what the state or the module was made of."""
+    """True if a statement that failed names something that the state or the module was made of."""
     lines = [span.line for span in found.trail if span.file == file]
     if tree is None or not lines:
         return True

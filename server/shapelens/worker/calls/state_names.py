@@ -81,7 +81,7 @@ def _prefixes(unexpected: Sequence[str], missing: Sequence[str]) -> List[KeyChan
 
 
 def _differ_in_numbers(there: str, here: str) -> bool:
-    """True if two prefixes have other numbers at most: those are other layers, which are not meant."""
+    """True if two prefixes differ in numbers at most: those are other layers, which no renaming means."""
     words = [["" if word.isdigit() else word for word in prefix.split(".")] for prefix in (there, here)]
     return words[0] == words[1]
 

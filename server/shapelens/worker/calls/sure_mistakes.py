@@ -46,7 +46,7 @@ _COMPLETE = ("torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch
 
 
 def is_sure(error: BaseException) -> bool:
-    """True if an exception is a mistake of the code whatever it is given."""
+    """True if an exception is a mistake of the code for every input."""
     if type(error) is NameError:
         return _is_bound_nowhere(error)
     if isinstance(error, UnboundLocalError):
@@ -79,13 +79,13 @@ def is_sure(error: BaseException) -> bool:
 
 
 def _is_given(owner: torch.nn.Module, error: BaseException) -> bool:
-    """True if an example gave a module to the code that asks it for something: another one may have that."""
+    """True if an example gave a module to the code that reads its attribute: another module may have that."""
     place = last_place(error) if OF_EXAMPLE in owner.__dict__ else None
     return place is not None and all(place[0].f_locals.get(name) is not owner for name in place[0].f_code.co_varnames[:1])
 
 
 def unpacks_known_tensor(error: BaseException) -> bool:
-    """True if a statement takes a tensor of known size apart into another number of names: `row, column = edges` of one row."""
+    """True if a statement unpacks a tensor of known size into another number of names: `row, column = edges` of one row."""
     place = last_place(error) if type(error) is ValueError and "values to unpack" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
@@ -102,7 +102,7 @@ def unpacks_known_tensor(error: BaseException) -> bool:
 
 
 def _unpacks_other_count(error: BaseException) -> bool:
-    """True if a statement takes the parts of a tensor apart into another number of names than it asks for: `a, b = x.chunk(3)`."""
+    """True if a statement unpacks the parts of a tensor into another number of names than it asks for: `a, b = x.chunk(3)`."""
     place = last_place(error) if "values to unpack" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
@@ -112,7 +112,7 @@ def _unpacks_other_count(error: BaseException) -> bool:
 
 
 def _is_sure_of_property(asked: property, owner: torch.nn.Module) -> bool:
-    """True if what a property raises is a mistake of the code whatever it is given."""
+    """True if the exception of a property is a mistake of the code for every input."""
     try:
         if asked.fget is not None:
             asked.fget(owner)
@@ -129,7 +129,7 @@ def code_of_sure(error: BaseException) -> str:
 
 
 def tuple_of_layer(error: BaseException) -> Any:
-    """Returns what a layer of torch gave, all of it, where it was taken for a tensor; None where that is not what is wrong."""
+    """Returns the whole result of a layer of torch that the code took for a tensor; None where the mistake is another one."""
     place = last_place(error) if _speaks_of_tuple(error) else None
     return None if place is None else misused_layers.tuple_in_place_of_tensor(error, tree_of(place[0]), *place)
 
@@ -158,7 +158,7 @@ def end_of(node: ast.stmt) -> int:
 
 
 def _number_in(frame: FrameType, node: ast.expr) -> Optional[int]:
-    """Returns what a name or an attribute of one holds in a frame, where that is a plain number that is known."""
+    """Returns the known plain number that a name, or an attribute of one, holds in a frame; None where there is no such number."""
     value: Any
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         value = getattr(frame.f_locals.get(node.value.id), "__dict__", {}).get(node.attr)
@@ -191,7 +191,7 @@ def _is_bound_nowhere(error: BaseException) -> bool:
 
 
 def _binds_not(tree: ast.Module, name: str) -> bool:
-    """True if nothing in a file binds a name at module level, be it one that is computed."""
+    """True if nothing in a file binds a name at module level, nor may bind a computed one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             return False
@@ -203,8 +203,8 @@ def _binds_not(tree: ast.Module, name: str) -> bool:
 
 
 def _is_lacked_by_neighbour(module: ModuleType, name: str, error: BaseException) -> bool:
-    """True if a file of the project lacks a name that another one in its folder asks it for. A module from elsewhere may be another one of
-    that name where the program really runs; so may what is set from outside, or listed as names (`setattr`, `sys.modules`)."""
+    """True if a file of the project lacks a name that another one in its folder reads. In the program's real place, another module may have
+    that name. Names may also be set from outside, or as text (`setattr`, `sys.modules`)."""
     file = getattr(module, "__file__", None)
     asking = [frame.f_code.co_filename for frame, _ in walk_tb(traceback_of(error)) if KEPT in frame.f_globals][-1:]
     if not asking or file is None or KEPT not in vars(module) or hasattr(module, "__path__"):
@@ -221,7 +221,7 @@ def _is_lacked_by_neighbour(module: ModuleType, name: str, error: BaseException)
 
 
 def _is_lacked_by_file(error: ImportError) -> bool:
-    """True if a file of the project lacks a name that another one in its folder imports, or torch one that is like one of its own."""
+    """True if a file lacks a name that another one in its folder imports, or torch lacks one that resembles one of its own."""
     said = NOT_IMPORTED.search(message_of(error))
     module = sys.modules.get(said["module"] if said is not None else (error.name or "").rpartition(".")[0])
     if module is None:
@@ -232,7 +232,7 @@ def _is_lacked_by_file(error: ImportError) -> bool:
 
 
 def _is_given_by_notebook(file: str, name: str) -> bool:
-    """True if a notebook, as it was saved, may get a name from elsewhere, by a magic (`%%bash --out NAME`), or as that of an output."""
+    """True if a saved notebook may get a name from elsewhere, by a magic (`%%bash --out NAME`), or as that of an output."""
     if not file.endswith(SUFFIX):
         return False
     try:
@@ -259,7 +259,7 @@ def _is_assigned_later(error: BaseException) -> bool:
 
 
 def _is_unfit(error: BaseException) -> bool:
-    """True if the arguments of a call do not fit where an exception left the user's code; what is called may have raised it itself."""
+    """True if a call's arguments do not fit where an exception left the user's code; the callee may have raised it itself."""
     place = last_place(error)
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None:
@@ -272,7 +272,7 @@ def _is_unfit(error: BaseException) -> bool:
 
 
 def _is_attribute_of_nothing(error: BaseException, name: str) -> bool:
-    """True if an exception left the user's code in a file that gives nothing an attribute of that name."""
+    """True if an exception left the user's code in a file that never sets an attribute of that name."""
     place = last_place(error)
     text = "".join(linecache.getlines(place[0].f_code.co_filename)) if place is not None else "setattr"
     return re.search(r"\.%s\s*=(?!=)|\bsetattr\b" % re.escape(name), text) is None
@@ -285,7 +285,7 @@ def last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
 
 
 def is_refused_for_good(cls: type) -> bool:
-    """True if the constructor of a layer of torch's that is being called refuses its arguments whatever the code around it is given."""
+    """True if the running constructor of a layer of torch's refuses its arguments for every input of the code around it."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None and KEPT not in frame.f_globals:
         frame = frame.f_back
@@ -294,8 +294,8 @@ def is_refused_for_good(cls: type) -> bool:
 
 
 def _is_set_nowhere(cls: type, name: str) -> bool:
-    """True if no method of the user's classes sets an attribute of that name, nor one whose name is computed, and nothing else in their
-    files does so."""
+    """True if no method of the user's classes sets an attribute of that name, nor one with a computed name. Nothing else in their files
+    does so either."""
     assigned = r"\.%s\b\s*(?:[,:][^=\n(]*)?=(?!=)" % re.escape(name)
     registered = r"\b(?:%s|setattr)\s*\([^()]*[\"']%s[\"']" % ("|".join(_LISTED_BY_NAME), re.escape(name))
     sets = re.compile("%s|%s" % (assigned, registered))
@@ -333,7 +333,7 @@ def _codes_of(cls: type) -> Iterator[CodeType]:
 
 
 def is_called_by_name(name: str, span: FileSpan) -> bool:
-    """True if a call around a place has a class by its own name, rather than by a parameter's, which may be any class."""
+    """True if a call around a place names a class directly, rather than by a parameter, which may hold any class."""
     tree = parsed("".join(linecache.getlines(span.file)))
     return tree is not None and any(dotted(node.func).rpartition(".")[2] == name for node in unfit_calls.calls_around(tree, span.line))
 

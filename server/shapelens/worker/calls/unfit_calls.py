@@ -24,15 +24,16 @@ def says_so(message: str) -> bool:
 
 
 def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
-    """True if one of the calls around a line of a frame has arguments that do not fit, and what it calls is the same whatever the frame's
-    function was given: a class or function of a module, or a method of the class that the function is of.
+    """True if a call around a line of a frame has unfit arguments, and its callee does not depend on the inputs of the frame's function.
+
+    Such callees are a class or function of a module, and a method of the function's own class.
     """
     calls = [(_called(node.func, frame), node) for node in calls_around(tree, line) if _is_plain(node)]
     return any(called is not None and not _binds(called, node) for called, node in calls)
 
 
 def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type) -> bool:
-    """True if the calls of a class around a line of a frame have no other arguments than constants, or ones that do not fit."""
+    """True if a line's calls of a class all have only constants as arguments, or ones that do not fit."""
     calls = [node for node in calls_around(tree, line) if _called(node.func, frame) is cls and _is_plain(node)]
     given = [[*node.args, *(each.value for each in node.keywords)] for node in calls]
     are_fit = [_binds(cls, node) and not all(map(_is_constant, values)) for node, values in zip(calls, given)]
@@ -40,17 +41,16 @@ def builds_of_constants(tree: ast.Module, frame: FrameType, line: int, cls: type
 
 
 def misuses_tensors(tree: ast.Module, frame: FrameType, line: int, name: str) -> bool:
-    """True if the calls of a function or method of torch's around a line of a frame are given nothing but constants and tensors that
-    operations have made: these are tensors whatever the model is given, so that what is said of their type is wrong in the code.
-    """
+    """True if a line's calls of a function or method of torch's are given only constants and tensors that operations have made. These are
+    tensors whatever the model is given, so that the reported wrong type is a mistake of the code."""
     calls = [node for node in calls_around(tree, line) if getattr(node.func, "attr", getattr(node.func, "id", "")) == name]
     return bool(calls) and all(_is_plain(node) and _is_of_known_types(node, frame) for node in calls)
 
 
 def is_made(value: Any) -> bool:
-    """True if something is a tensor that an operation has made, rather than an input, a part of one, or what stands for an unknown one.
+    """True if a value is a tensor that an operation has made: no input, no part of one, no stand-in for an unknown one.
 
-    Other objects than tensors have parts as well: what `rigid[..., None]` is depends on what is given.
+    Other objects than tensors have parts as well: the type of `rigid[..., None]` depends on the input.
     """
     origin = value.__dict__.get(ORIGIN) if type(value) is torch.Tensor else None
     while isinstance(origin, Derivation) and origin.operation == "__getitem__" and origin.parents:
@@ -88,7 +88,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def _is_plain(node: ast.Call) -> bool:
-    """True if the text says how many arguments there are, and how they are named."""
+    """True if the text shows the number of arguments, and their names."""
     return not any(isinstance(each, ast.Starred) for each in node.args) and all(each.arg is not None for each in node.keywords)
 
 
@@ -142,7 +142,7 @@ def _in_module(node: ast.expr, frame: FrameType) -> Any:
 
 
 def _binds(called: Any, node: ast.Call) -> bool:
-    """True if a call's arguments fit; so too where that cannot be told."""
+    """True if a call's arguments fit, or where that cannot be told."""
     try:
         signature = inspect.signature(called)
     except (TypeError, ValueError):

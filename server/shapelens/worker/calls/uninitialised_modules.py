@@ -29,8 +29,8 @@ def initialise(module: Any) -> None:
 
 
 def not_initialised(module: Any, frames: Frames, example: int) -> Optional[Mismatch]:
-    """Returns what is wrong with a module that is called and whose constructor has not initialised it: torch would refuse the call. It is
-    said once of a module."""
+    """Returns the mismatch of a called module that its constructor has not initialised: torch would refuse the call. Only the first call of
+    a module has one."""
     if module.__dict__.pop(_NOT_CALLED, None) is None:
         return None
     cls = _without_super(type(module))
@@ -59,7 +59,7 @@ def _without_super(cls: type) -> Optional[type]:
 
 
 def is_assigned_too_early(error: BaseException) -> bool:
-    """True if a constructor has assigned a layer, a parameter or a buffer before `super().__init__()`: it fails whatever it is given."""
+    """True if a constructor assigned a layer, a parameter or a buffer before `super().__init__()`: it fails for every input."""
     return isinstance(error, AttributeError) and _TOO_EARLY.match(message_of(error)) is not None and _assignment(error) is not None
 
 
@@ -76,7 +76,7 @@ def assign_after_all(error: BaseException) -> Optional[Tuple[Any]]:
 
 
 def is_early(module: Any) -> bool:
-    """True if a module was initialised as it was assigned to: a `super().__init__()` that follows would take away what it holds."""
+    """True if an assignment initialised the module: a `super().__init__()` that follows would take away its contents."""
     return _EARLY in module.__dict__
 
 

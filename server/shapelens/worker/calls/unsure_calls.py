@@ -34,7 +34,7 @@ class _DoesNotFit(BaseException):
 
 
 def is_unsure(module: Any, args: Args, kwargs: Kwargs, is_user_file: Callable[[str], bool]) -> bool:
-    """True if a module is a library's and its sizes, or those of what it is given, are unknown."""
+    """True if a module is a library's and has unknown sizes, of its own or of its arguments."""
     if not unknown_sizes.state.met or is_user_file(_file_of(type(module))):
         return False
     if hasattr(type(module), unknown_sizes.OWN_SIZES):
@@ -44,7 +44,7 @@ def is_unsure(module: Any, args: Args, kwargs: Kwargs, is_user_file: Callable[[s
 
 
 def called(calls: Any, module: Any, args: Args, kwargs: Kwargs) -> Any:
-    """Returns what an unsure module gives; a stand-in for an unknown value where that cannot be told. `calls` watches the calls of all
+    """Returns the result of an unsure module; a stand-in for an unknown value where no result is sure. `calls` watches the calls of all
     modules."""
     state = unknown_sizes.state
     if state.in_library:  # What contains the module goes on from a failure.
@@ -76,7 +76,7 @@ def called(calls: Any, module: Any, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _tried(calls: Any, module: Any, args: Args, kwargs: Kwargs, size: int) -> Any:
-    """Returns what a module gives where unknown sizes are of this size. Nothing of it is seen."""
+    """Returns a module's result where unknown sizes have this size. The trace records nothing of it."""
     meta, state = calls.meta, unknown_sizes.state
     given, named = _with_size(args, size), _with_size(kwargs, size)
     before = calls.refuse, calls.recording, calls.replay, meta.recover, meta.failure
@@ -117,7 +117,7 @@ def _sized(number: int, size: int) -> int:
 
 
 def _alike(one: Any, other: Any) -> Any:
-    """Returns what is known of a value of which two forms are known. Raises _Unlike where they have no common form."""
+    """Returns the known part of a value with two known forms. Raises _Unlike where they have no common form."""
     if type(one) is not type(other):
         raise _Unlike
     if isinstance(one, Tensor):

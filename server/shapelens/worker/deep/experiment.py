@@ -179,7 +179,7 @@ class Experiment:
                 self.found.append(Dependence(IGNORED_INPUT, type(self.model).__name__, each.name, reads=each.name in read))
 
     def _matters(self, each: Input) -> bool:
-        """True if anything that comes out changes with an input. What cannot be said is yes."""
+        """True if any output changes with an input, or where that is unclear."""
         for step in range(1, DRAWS + 1):
             with _plainly():
                 drawing.seed(10 + step)
@@ -213,7 +213,7 @@ class Experiment:
         self.found += found[:1]
 
     def _look_inside(self) -> None:
-        """Looks on the way for what is no number in the end: the first result in which earlier steps change with later ones."""
+        """Looks inside where the outputs are no numbers: for the first result in which earlier steps change with later ones."""
         claim, sizes = self._claim()
         for each in self.inputs if claim is not None else ():
             shape = [int(size) for size in each.tensor.shape]
@@ -226,7 +226,7 @@ class Experiment:
                 return
 
     def _claim(self) -> Tuple[Optional[CausalClaim], Set[int]]:
-        """Returns what says that the model is causal, and the sizes of its masks, where the model came to some."""
+        """Returns the sign that the model is causal, and the sizes of its masks, where the model came to some."""
         mode = self.mode
         sizes = mode.met - mode.picked
         for size in sorted(sizes):
@@ -262,7 +262,7 @@ class Experiment:
                 yield dim
 
     def _is_batch(self, each: Input, dim: int) -> bool:
-        """True if what a place of an input gives depends on nothing else along its dim."""
+        """True if the results of a place of an input depend on nothing else along its dim."""
         place = int(each.tensor.shape[dim]) // 2
         changes = self._changes(each, dim, place)
         return all(set(changed) <= {place} for _, changed in changes)
@@ -310,7 +310,7 @@ class Experiment:
                     return
 
     def _has_batch(self, each: Input) -> bool:
-        """True if dim 0 of an input is the batch for sure: a picture that a convolution takes."""
+        """True if dim 0 of an input is surely the batch: a picture that a convolution takes."""
         wanted = {torch.nn.Conv2d: 4, torch.nn.Conv3d: 5}
         ranks = {rank for layer, rank in wanted.items() for part in parts_of(self.model) if isinstance(part, layer)}
         return each.tensor.is_floating_point() and each.tensor.dim() in ranks
@@ -364,7 +364,7 @@ def _first_leak(
 
 
 def _kept(model: Any) -> Iterator[Tensor]:
-    """Yields what modules keep for later: tensors that are attributes of theirs, and no parameters."""
+    """Yields the tensors that modules keep for later: attributes of theirs, and no parameters."""
     for part in parts_of(model):
         for value in [*vars(part).values(), *part._buffers.values()]:
             if isinstance(value, (Tensor, list, tuple)):

@@ -1,4 +1,4 @@
-"""The names that a forward has for the tensors that it returns: `return logits, loss`."""
+"""The names in a forward of the tensors that it returns: `return logits, loss`."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class RealMode(TorchFunctionMode):
         self.results, self.numbers, self.wanted, self.trail = [], 0, wanted, []
 
     def recorded(self) -> List[Result]:
-        """Returns what operations gave since `record`."""
+        """Returns the results of operations since `record`."""
         found, self.results = self.results or [], None
         return found
 

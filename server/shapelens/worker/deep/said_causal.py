@@ -1,4 +1,4 @@
-"""Signs of a causal model in its code, beside masks: names of its modules, and targets that are shifted by one."""
+"""The signs in the code, beside its masks, of a causal model: names of its modules, and targets that are shifted by one."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SMALL = (5, 11, 7, 13, 9, 17, 19, 23)  # sizes for named dims, in their order, b
 
 
 def examine(runner: ExampleRunner, request: DeepRequest) -> DeepReport:
-    """Returns what depends on what in the model of the run's one example. Raises what ends a run."""
+    """Returns the dependences in the model of the run's one example. Raises what ends a run."""
     start, report = time.perf_counter(), DeepReport()
     example = runner.run.examples[0]
     try:
@@ -92,7 +92,7 @@ def _tensors_of(model: Any) -> Iterator[Any]:
 
 
 class _Over(BaseException):
-    """Ends an example once its purpose is reached."""
+    """Ends the example once its answer is known."""
 
 
 class _RealMaker(Maker):

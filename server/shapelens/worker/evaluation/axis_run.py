@@ -30,7 +30,7 @@ _WITH_AXES = ("torn-view",)  # remarks that stand only if the axes say the same
 
 
 def is_worth_following(found: Evaluated) -> bool:
-    """True if an evaluation ran anything that the axes could say something of."""
+    """True if an evaluation ran anything that the axes could tell about."""
     return found.may_mix or any(remark.code in _WITH_AXES for remark in found.remarks)
 
 

@@ -67,7 +67,7 @@ def _add(seen: Dict[int, SeenValues], elsewhere: Dict[int, SeenValues]) -> None:
 
 
 def _common(first: Any, second: Any) -> Any:
-    """Returns what two keys have in common: a tensor's sizes that differ are None; the first key where they are of different kinds."""
+    """Returns the common part of two keys: a tensor's sizes that differ are None; the first key where they are of different kinds."""
     if first == second or not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
         return first
     if first[:1] == second[:1] and first[0] in ("tensor", "array"):

@@ -1,6 +1,6 @@
-"""Sends the findings of a run first, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
+"""The first message of a run: its findings, and no more. Its whole trace is a hundred times that, and takes long to send and to read.
 
-The first mismatch is said when it is met: an editor can show it while the rest still runs.
+The run sends the first mismatch as it meets it: an editor can show it while the rest still runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Layers = Callable[[Set[int]], List[LayerSeen]]
 
 
 class EarlyFindings:
-    """The first message of a run. `known` is called some time after it is known what is wrong: what follows takes its time."""
+    """The first messages of a run. It calls `known` some time after the findings are known: the rest takes its time."""
 
     def __init__(self, run: Run, send: Callable[[Any], None], progress: Progress, known: Callable[[], None]) -> None:
         self.run = run
@@ -113,7 +113,7 @@ def _renumbered(found: Mismatch, number: Dict[int, int]) -> Mismatch:
 
 
 def says_the_same(said: Trace, found: Trace) -> bool:
-    """True if two traces say the same of what is wrong; their layers may have other numbers."""
+    """True if two traces report the same findings; their layers may have other numbers."""
     return bool(_findings_key(said) == _findings_key(found))
 
 

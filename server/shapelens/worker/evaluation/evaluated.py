@@ -1,4 +1,4 @@
-"""The results of one evaluation of an example, and its end."""
+"""The record of one evaluation of an example, and its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..unknown.conditions import ConditionPlace
 
 
 class Evaluated:
-    """The results of one evaluation of an example: by site, and by layer of `calls`."""
+    """The record of one evaluation of an example: by site, and by layer of `calls`."""
 
     def __init__(self, sites: Dict[int, SeenValues], calls: Calls, sizes: Optional[Sizes] = None, end: Any = None) -> None:
         self.sites = sites

@@ -34,12 +34,12 @@ Refuse = Callable[[Mismatch], BaseException]
 
 
 def is_failure(error: BaseException) -> bool:
-    """True if an exception is a failure of user code, which ends no more than what is evaluated."""
+    """True if an exception is a failure of user code, which ends only the current evaluation."""
     return not isinstance(error, (*RUN_IS_OVER, TooLong, op_cache.NeedsGraph))
 
 
 def exit_message(error: BaseException) -> str:
-    """Returns how user code wanted to end its process."""
+    """Returns the words for the way in which user code wanted to end its process."""
     if isinstance(error, KeyboardInterrupt):
         return "the file called for an interrupt"
     said = message_of(error)
@@ -47,7 +47,7 @@ def exit_message(error: BaseException) -> str:
 
 
 class Evaluation:
-    """An evaluation in a workspace, and all that watches it. `calls` is the watch over the modules of what is evaluated now."""
+    """The evaluation under way in a workspace, with all that watches it. `calls` is the watch over its modules."""
 
     def __init__(self, recorder: Recorder, meta: MetaMode, frames: Frames) -> None:
         self.recorder = recorder
@@ -87,7 +87,7 @@ class Evaluation:
 
     @contextlib.contextmanager
     def ending_at_first_mismatch(self, refuse: Refuse) -> Iterator[None]:
-        """Ends evaluations meanwhile at their first mismatch: it ends with the exception that `refuse` makes of the first one."""
+        """Lets no evaluation meanwhile go past a mismatch: it ends with the exception that `refuse` makes of the first one."""
         before, self._refuse = self._refuse, refuse
         self.meta.refuses_odd_masks = True  # Nobody gave it: another one fits.
         try:
@@ -122,7 +122,7 @@ class Evaluation:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Keeps evaluations meanwhile apart from the run's own: what was seen before, and how, is there again afterwards."""
+        """Restores the record and its settings afterwards: the evaluation meanwhile is not the requested one."""
         calls, seen, remarks = self.calls, self.recorder.seen, self.remarks.found
         asked, turned, met = branches.asked, branches.turned, unknown_sizes.state.met
         try:

@@ -182,7 +182,7 @@ class ExampleRunner:
             self.progress.end()
 
     def seen_so_far(self) -> Evaluated:
-        """Returns what the evaluation under way has seen until now."""
+        """Returns the record of the evaluation under way until now."""
         found = Evaluated(self.recorder.seen, self.evaluation.calls)
         found.first_layer = len(self.trace.layers)
         return found
@@ -271,7 +271,7 @@ class ExampleRunner:
     # --- named dims ---
 
     def seconds_to_name(self, examples: List[Evaluated]) -> float:
-        """Returns how long `name_dims` will take, about."""
+        """Returns the approximate duration of `name_dims`, in seconds."""
         return sum(self.trace.examples[found.example].seconds * len(found.sizes) for found in examples)
 
     def name_dims(self, examples: List[Evaluated]) -> None:

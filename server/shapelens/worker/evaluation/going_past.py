@@ -53,17 +53,17 @@ class GoingPast:
         self._given_up: Set[CodeType] = set()  # the own code of functions that an exception ends all the same
 
     def is_prepared_for(self, error: Optional[BaseException]) -> bool:
-        """True if a function now goes on past what ended an evaluation, or a module in it, and did not before."""
+        """True if a function now goes on past the end of an evaluation, or of a module in it, and did not before."""
         errors = [*([error] if isinstance(error, Exception) else []), *self._evaluation.calls.ended_modules]
         return any(self._give_up(each) or self._prepare(each) for each in errors)
 
     def follows(self, error: BaseException) -> bool:
-        """True if an exception comes from something unknown that a statement gave which was gone past: `a, b = self.failed(x)`."""
+        """True if an exception comes from an unknown, the result of a statement that the function went past: `a, b = self.failed(x)`."""
         cause = cause_of(error) if self._changed and isinstance(error, Exception) else None
         return cause is not None and cause[0] == _FAILED[1] and _FAILED[0] in cause[1]
 
     def _give_up(self, error: BaseException) -> bool:
-        """True if a function has its own code again, as an exception ends it all the same: what is seen then is as if nothing was tried."""
+        """True if a function has its own code again, as an exception ends it all the same: the trace is then as if nothing was tried."""
         left = {frame.f_code for frame, _ in _frames(error)} & self._changed.keys()
         for code in left:
             function, own = self._changed.pop(code)
@@ -128,7 +128,7 @@ class GoingPast:
             raise error
 
     def _goes_past(self, error: Exception, frame: FrameType) -> bool:
-        """True if a function goes on after a statement that has failed. What is wrong there is said."""
+        """True if a function goes on after a statement that has failed. Adds the mistake there to the findings."""
         evaluation, calls, sure = self._evaluation, self._evaluation.calls, is_sure(error)
         in_search = calls.refuse is not None
         if isinstance(error, _NOT_GONE_PAST) or calls.aside or is_raised_here(error, frame):
@@ -155,7 +155,7 @@ class GoingPast:
         return True
 
     def _instead(self, names: Tuple[str, ...]) -> Any:
-        """Returns what takes the place of a value: a tensor of as many dims as the first one among these names, or something unknown."""
+        """Returns the replacement for a value: a tensor of as many dims as the first one among these names, or something unknown."""
         assigned, self._assigned = self._assigned, None
         if assigned is not None:
             return assigned[0]
@@ -174,7 +174,7 @@ class GoingPast:
 
 
 def _is_of_python(found: Mismatch) -> bool:
-    """True if a mismatch is what Python says of a statement, rather than torch of an operation."""
+    """True if a mismatch is Python's error in a statement, rather than torch's in an operation."""
     return found.code in ("exception", "call-arguments", "layer-input") or (
         found.code == "index" and _OUTSIDE.fullmatch(found.message) is not None
     )

@@ -1,7 +1,7 @@
-"""Changes that evaluated code makes for the whole process are taken back before the next evaluation: `torch.set_default_dtype` in one
-class's `forward` is not for the next class, nor is `builtins.len = None` for anybody.
+"""Takes back the process-wide changes of evaluated code before the next evaluation. `torch.set_default_dtype` in one class's `forward`
+is not for the next class, nor is `builtins.len = None` for anybody.
 
-What was set while definitions ran stays, as in a real run. Looking takes less than 0.1 ms: changes are looked for where they reach far, in
+Settings of the time when definitions ran stay, as in a real run. The search takes less than 0.1 ms: it covers changes that reach far, in
 builtins, torch's tensors, modules and functional, in `sys` and in torch's settings. Other monkeypatches only keep the process from being
 used again (monkeypatches.py).
 """
@@ -133,7 +133,7 @@ def _folder() -> str:
 
 
 def isolated(evaluate: Callable[[], Any]) -> None:
-    """Evaluates so that nothing changes for later evaluations, unless statements of a file were executed for it: those change it."""
+    """Evaluates without effect on later evaluations, unless statements of a file ran for it: these change the later ones."""
     executing.note_modules()
     mutable_defaults.begin()
     before, executed = ProcessSettings(), executing.count

@@ -59,5 +59,5 @@ def apart(sizes: Sizes) -> Optional[Sizes]:
 
 
 def invariant_part(mismatch: Mismatch) -> Any:
-    """Returns what stays the same of a mismatch when free sizes change."""
+    """Returns the part of a mismatch that stays the same when free sizes change."""
     return mismatch.code, mismatch.span, mismatch.argument, mismatch.need

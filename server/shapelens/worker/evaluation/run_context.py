@@ -41,7 +41,7 @@ from .evaluation import Evaluation
 
 
 class RunContext:
-    """The workspace that a run loads into, with its watchers. `trace` is that of the run under way."""
+    """The place that a run loads into, with all that watches the run. `trace` is that of the run under way."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -100,7 +100,7 @@ class RunContext:
         return names
 
     def absences(self) -> List[Note]:
-        """Returns what was stood in for and is to be said, once a file."""
+        """Returns the notes on stand-ins that are to be reported, one a file."""
         said = {note.span.file for note in self.trace.notes if note.code in OF_THE_WORLD and note.span is not None}
         found = absences.notes(self.frames.line)
         return [note for note in found if note.span is not None and note.span.file not in said]
@@ -160,5 +160,5 @@ def refused_at(error: BaseException, file: str) -> Optional[FileSpan]:
 
 
 def missing_message(name: str) -> str:
-    """Returns what Python says of a package that is not installed."""
+    """Returns Python's message for a package that is not installed."""
     return "ModuleNotFoundError: No module named %r" % name

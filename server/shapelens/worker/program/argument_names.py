@@ -1,4 +1,4 @@
-"""The meaning of an argument's name: that it is a model, a loader, a loss, a number, or what only steers and reports."""
+"""The meaning of an argument's name: a model, a loader, a loss, a number, or a setting that only steers and reports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LABEL = re.compile(r"(.*_)?(labels?|targets?|y|ys|class\w*|gt|answers?|idx|ids?
 
 
 def numbers_by_name(name: str) -> List[Form]:
-    """Returns what a parameter is given that is a number by its name."""
+    """Returns the forms of a parameter that is a number by its name."""
     words = words_of(name)
     number, prior = number_for(name), prior_of(name)
     if words in _AXES:
@@ -74,7 +74,7 @@ def lists_of_samples(samples: BatchPart) -> Iterator[Form]:
 
 
 def _of_one(name: str) -> List[str]:
-    """Returns what one sample has under a name: its form in a batch without the batch."""
+    """Returns the forms of one sample under a name: its form in a batch without the batch."""
     texts = []
     for dtype, dims in tensors_by_name(name) or [("f32", "B C P P"), ("i64", "B T"), ("f32", "B D"), ("f32", "B T D")]:
         inner = dims.split()[1:] if dims.startswith("B") else dims.split()

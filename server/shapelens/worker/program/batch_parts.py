@@ -1,4 +1,4 @@
-"""The parts that a step or a function takes out of a batch, read through what the batch is handed on to.
+"""The parts that the text of a step or a function takes out of a batch, also in the functions that get the batch.
 
 `x, y = batch`, `(first, second), _ = batch`, `batch["image"]`, `self.shared_step(batch, "train")`: the parts of a batch, and which of them
 go into `forward`.
@@ -50,13 +50,13 @@ class BatchPart(NamedTuple):
 
 
 def batch_parts(method: Any, parameter: str, cls: type) -> BatchPart:
-    """Returns what the text of a method of a class takes out of one of its parameters."""
+    """Returns the parts that the text of a class's method takes out of one of its parameters."""
     return _Reader(cls, ("self",)).of_parameter(method, parameter, 0)
 
 
 def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) -> Optional[BatchPart]:
-    """Returns what the text of a function takes out of what it binds to a target; None where it binds no name. models: what it calls
-    models."""
+    """Returns the parts that the text of a function takes out of a target of its own; None where the target binds no name. models: the
+    function's names of models."""
     node = function_node(function)
     if node is None:
         return None
@@ -66,8 +66,8 @@ def parts_of_target(function: Any, target: ast.expr, models: Collection[str]) ->
 
 
 def target_of_items(generator: Any, target: ast.expr) -> Optional[ast.expr]:
-    """Returns what of a target stands for an item of a loader that a generator function goes through: the second of `epoch, batch` where it
-    yields `epoch, next(loader)`. None where its text does not tell."""
+    """Returns the part of a target that gets an item of the loader behind a generator function. That is the second of `epoch, batch` where
+    the function yields `epoch, next(loader)`. None where the text does not tell."""
     node = function_node(generator)
     if node is None:
         return None
@@ -141,7 +141,7 @@ class _Reader:
             self._under_way.pop()
 
     def of_name(self, name: str, index: Index, depth: int) -> BatchPart:
-        """Returns what is taken out of a name, by all of its uses."""
+        """Returns the parts that all uses of a name take out of it."""
         taken = _Taken()
         for node in index.loads.get(name, ()) if depth <= DEEPEST else ():
             whole = self._note(taken, node, name, index, depth + 1)
@@ -182,7 +182,7 @@ class _Reader:
         return None
 
     def _of_value(self, node: ast.expr, name: str, index: Index, depth: int) -> BatchPart:
-        """Returns what is taken out of the value of an expression: of the names that it is assigned to."""
+        """Returns the parts taken out of the value of an expression: out of the names that it is assigned to."""
         parent = index.parents.get(node)
         while isinstance(parent, ast.Attribute) and parent.attr in _SAME_SHAPE:  # `batch["ids"].to(device)`
             call = index.parents.get(parent)
@@ -212,7 +212,7 @@ class _Reader:
         return None
 
     def _handed_on(self, node: ast.AST, parent: ast.AST, index: Index, depth: int) -> Optional[BatchPart]:
-        """Returns what the method takes out of it that an expression is given to."""
+        """Returns the parts that a method takes out of the expression that it is given."""
         call = parent if isinstance(parent, ast.Call) else index.parents.get(parent)
         if not isinstance(call, ast.Call):
             return None
@@ -238,7 +238,7 @@ class _Reader:
         return self.of_parameter(method, own[place], depth)
 
     def _parameters(self, method: Any, names: List[str], call: ast.Call, depth: int) -> Tuple[BatchPart, ...]:
-        """Returns what a method takes out of each of its parameters."""
+        """Returns the parts that a method takes out of each of its parameters."""
         if self._is_forward(call.func):
             return tuple([BatchPart(name, place=number) for number, name in enumerate(names)])
         return tuple([self.of_parameter(method, name, depth) for name in names])

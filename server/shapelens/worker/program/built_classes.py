@@ -79,7 +79,7 @@ class BuiltClasses:
         return len(self._runner.trace.examples) > before
 
     def _shows_something(self, cls: type) -> bool:
-        """True if an example that the class has shows its methods, or the program does with all sizes known."""
+        """True if an example of the class shows its methods, or the program does with all sizes known."""
         if any(request.target == cls.__qualname__ for request in self._runner.run.known):
             return True
         inside = cls.__qualname__ + "."
@@ -152,12 +152,13 @@ def _give_way(trace: Trace, number: int) -> None:
 
 
 def _is_partial(value: Value) -> bool:
-    """True if a size of a value, or of what it holds, is unknown."""
+    """True if a size of a value, or of an item in it, is unknown."""
     return value.kind == "unknown" or None in (value.shape or ()) or any(map(_is_partial, value.items or ()))
 
 
 def _has_unknown_sizes(model: Any) -> bool:
-    """True if a size of a model rests on data: the number of classes of a data set, the width in a checkpoint. So is one half built."""
+    """True if a size of a model rests on data: the number of classes of a data set, the width in a checkpoint. So too for a half-built
+    model."""
     if not {"_parameters", "_modules"} <= model.__dict__.keys():
         return True
     return any(unknown_sizes.is_unknown(size) for tensor in (*model.parameters(), *model.buffers()) for size in tensor.shape)

@@ -36,7 +36,7 @@ def class_examples(runner: ExampleRunner) -> List[ClassExample]:
 
 
 def class_of(runner: ExampleRunner, target: str) -> Any:
-    """Returns what an example belongs to, by its qualified name; None where that is not there."""
+    """Returns the class or function of an example, by its qualified name; None where there is none."""
     outer, *inner = target.split(".")
     try:
         found = runner.names[outer]
@@ -77,7 +77,7 @@ class NamesAndMore(Dict[str, Any]):
 
 
 def _named(runner: ExampleRunner, target: str, expression: str) -> Dict[str, str]:
-    """Returns what the first tensors were like that names in the methods of a class held in the evaluation that has just ended."""
+    """Returns, for names in a class's methods, the form of their first tensor in the evaluation that has just ended."""
     found: Dict[str, str] = {}
     for number, seen in runner.recorder.seen.items():
         site, key = runner.recorder.sites[number], next(iter(seen.counts))

@@ -87,7 +87,7 @@ def _definition(text: str, cls: type) -> "tuple[Optional[ast.ClassDef], str]":
 
 
 def _shows_something(runner: ExampleRunner, node: ast.ClassDef) -> bool:
-    """True if more was seen of a class than how it is built."""
+    """True if the trace shows more of a class than its construction."""
     inside = range(node.lineno, (node.end_lineno or 0) + 1)
     return any(
         seen.span.line in inside and seen.span.file == runner.run.file and not seen.function.endswith("__init__")

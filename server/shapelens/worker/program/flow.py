@@ -1,10 +1,10 @@
-"""The flow of a program that is followed: statements that fail, loops that would take long.
+"""The functions that a followed program calls for its flow: statements that fail, loops that would take long.
 
 A loop that meets no tensor in its first turns takes the others unobserved (loading/unobserved.py), up to a budget of time. Any other takes
-all of its turns as long as that costs little. One that trains (`backward` ran in it) takes one turn, and a second one where
-what it carries along changed its shape in the first; one that takes long ends when its time is up. What such a loop gathers in a list is of
-unknown length, as the loop was cut short. Before a loop is cut, it takes a turn aside for the branches that it would come to later
-(`if step % 100 == 0`, `if step > warm_up`): the last one, if that is known, in which conditions on counts go the way that none has gone.
+all of its turns as long as that costs little. A loop that trains (`backward` ran in it) takes one turn. It takes a second one where its
+variables changed their shape in the first. A loop that takes long ends when its time is up. The lists of such a loop have an unknown
+length, as the loop was cut short. Before the cut, a loop takes a turn aside for the branches of later turns (`if step % 100 == 0`, `if
+step > warm_up`). That turn is the last one, if known, and conditions on counts take their other way there.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ class Flow:
         return absent("what failed", "definition")
 
     def entered(self, context: Any, line: int) -> "_Entered":
-        """Returns what a `with` takes: its context, entered; one that cannot be entered gives what nobody knows, and the body runs all the
-        same."""
+        """Enters the context of a `with`. After a failure, the value is unknown, and the body runs all the same."""
         try:
             enter, leave = type(context).__enter__, type(context).__exit__
             return _Entered(context, enter(context), leave)
@@ -238,7 +237,7 @@ class Flow:
         return (_fitted(absent("an item", "definition"), pattern),) if is_absent(iterable) else iterable
 
     def listed(self, mark: int, made: Any) -> Any:
-        """Returns what a comprehension has made: of unknown length where it went through something unknown since `mark`."""
+        """Returns the result of a comprehension: of unknown length where it went through something unknown since `mark`."""
         if self._unknown_items != mark:
             unknown_sizes.cut_short([made])
         return made
@@ -255,7 +254,7 @@ class Flow:
         return value
 
     def turned(self, first: int, last: int, leaves: bool) -> Dict[Branches, Optional[bool]]:
-        """Returns how conditions between two lines that have gone one way only go the other way: those that leave no block, or those that
+        """Returns the other way for each condition between two lines that went one way only: for those that leave no block, or those that
         do."""
         ways: Dict[Branches, Optional[bool]] = {}
         for branches, taken in self.taken.items():
@@ -276,7 +275,7 @@ class Flow:
             self._turned, self._is_aside = {}, False
 
     def next_item(self, iterator: Any) -> Any:
-        """Returns what `iterator.next()` gives; the next item of an iterator that has lost this method."""
+        """Returns the result of `iterator.next()`; the next item of an iterator that has lost this method."""
         try:
             ask = iterator.next
         except AttributeError as error:
@@ -367,7 +366,7 @@ class _LoaderTurns:
 
 
 def _later(part: Any, turns: int) -> Any:
-    """Returns what `enumerate` counts so many turns later: `if step == 0` does not hold for the last batch."""
+    """Returns the count of `enumerate` so many turns later: `if step == 0` does not hold for the last batch."""
     return part + turns if type(part) is int else part
 
 
@@ -398,7 +397,7 @@ class _FurtherTurns(Budget):
 
 
 def counted(function: Any, value: Any, **kwargs: Any) -> Any:
-    """Returns what `len`, `list` and their like make of a value: of an unknown number of items an unknown number, or that many."""
+    """Returns the result of `len`, `list` and their like for a value: the real one, or an unknown number of items where that is unknown."""
     is_open = is_of_unknown_number(value)
     made = function(value, **kwargs)
     if not is_open:
@@ -413,8 +412,8 @@ def counted(function: Any, value: Any, **kwargs: Any) -> Any:
 
 
 def is_of_unknown_number(items: Any, depth: int = 3) -> bool:
-    """True if nobody knows how many items there are: of a stand-in, of data of unknown size, of what a loop that was cut short has
-    gathered, and of what goes through one of these (`enumerate`, `map`)."""
+    """True if the number of items is unknown: of a stand-in, of data of unknown size, of the lists of a loop that was cut short. So too for
+    an iterator over one of these (`enumerate`, `map`)."""
     if isinstance(items, _ITERATORS):
         return depth > 0 and any(is_of_unknown_number(part, depth - 1) for part in items.__reduce__()[1])
     if is_absent(items) or isinstance(items, NoItems) or unknown_sizes.is_partial(items):
@@ -426,14 +425,15 @@ def is_of_unknown_number(items: Any, depth: int = 3) -> bool:
 
 
 def spread(value: Any) -> Any:
-    """Returns what is put into a tuple or list by `*value`. Raises TypeError where nothing is known of it: it would seem to be empty."""
+    """Returns the items that `*value` puts into a tuple or list. Raises TypeError where nothing is known of them: the value would seem to
+    be empty."""
     if is_absent(value):
         raise TypeError("it is not known what is in %s" % value.__name__)
     return value
 
 
 def keywords(mapping: Any) -> Any:
-    """Returns what `**mapping` gives a call: one stand-in where nothing is known of it, which only a module can be given
+    """Returns the arguments that `**mapping` gives a call. For an unknown mapping, that is one stand-in, which only a module can be given
     (unknown_inputs.py)."""
     return {UNKNOWN_KEYWORD: absent("an argument", "definition")} if is_absent(mapping) else mapping
 
@@ -452,7 +452,7 @@ class _Entered:
 
 
 def _lacks_item(error: BaseException) -> bool:
-    """True if code asked for an item that is not there only because the loop that would have gathered it was cut short."""
+    """True if code asked for an item that is missing only because the loop that gathers it was cut short."""
     if isinstance(error, KeyError):
         return bool(error.args) and unknown_sizes.is_missing_key(error.args[0])
     return isinstance(error, IndexError) and bool(unknown_sizes.state.partial) and str(error) == "list index out of range"
@@ -464,7 +464,7 @@ def _is_within(branches: Branches, lines: Tuple[int, int]) -> bool:
 
 
 def _is_unknown(iterable: Any) -> bool:
-    """True if an iterable without items says nothing of how many there are: a stand-in, or what goes through one (`enumerate`, a bar)."""
+    """True if an iterable without items does not tell their number: a stand-in, or an iterator over one (`enumerate`, a bar)."""
     if is_absent(iterable) or is_absent(getattr(iterable, "iterable", None)) or not hasattr(iterable, "__len__"):
         return True
     return isinstance(iterable, (enumerate, zip, map, filter, reversed))

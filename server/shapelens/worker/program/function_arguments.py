@@ -1,7 +1,7 @@
-"""Arguments for parameters that are no tensors: a model, a loader, a loss, or what only steers and reports.
+"""The arguments of a function for parameters that are no tensors: a model, a loader, a loss, or a setting that only steers and reports.
 
-What the function does with a parameter tells what it is, its name where that says nothing. A model is built as the example of its class
-says, and a loader gives batches of what that example gives to `forward`, with targets of the forms that fit its output.
+The uses of a parameter in the function tell its kind; its name does where these say nothing. A model is built as in the example of its
+class. A loader gives batches of that example's `forward` inputs, with targets of the forms that fit its output.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class FunctionArguments:
     # --- the rules, in the order of RULES ---
 
     def _device(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives the processor to a parameter that is called a device."""
+        """Returns the processor for a parameter with the name of a device."""
         return [Form('"cpu"')] if asked.words in ("device", "dev") else None
 
     def _default(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -146,27 +146,27 @@ class FunctionArguments:
         return [Form("0")] if self._node is not None and self._node.name == "__getitem__" else None
 
     def _discount(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a discount between 0 and 1."""
+        """Returns a number between 0 and 1 for the discount of an agent."""
         return [Form("0.5"), UNKNOWN] if self._is_played and asked.words in _DISCOUNTS and not asked.annotation else None
 
     def _list_of_samples(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a list of samples to a function that makes a batch."""
+        """Returns lists of samples for a function that makes a batch."""
         samples = self._samples(asked.name)
         return list(lists_of_samples(samples)) if samples is not None else None
 
     def _evaluation(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives predictions and labels to a function that computes metrics for a trainer."""
+        """Returns predictions and labels for a function that computes metrics for a trainer."""
         is_one = EVALUATED.fullmatch(asked.words) or asked.annotation.rpartition(".")[2] == "EvalPrediction"
         return [*self._evaluated(asked.name), UNKNOWN] if is_one else None
 
     def _loader(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a loader of batches to a parameter that is called so and gone through."""
+        """Returns loaders of batches for a parameter with the name of a loader that the function goes through."""
         if asked.batch is None or not (LOADER.fullmatch(asked.words) or "Loader" in asked.annotation) or tensors_by_name(asked.name):
             return None
         return [*self._loaders(asked.batch), UNKNOWN]
 
     def _loss(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a loss of torch's to a parameter that is called so and called."""
+        """Returns losses of torch's for a parameter with the name of a loss that the function calls."""
         return [*map(Form, _LOSSES), UNKNOWN] if LOSS.fullmatch(asked.words) and asked.uses.kinds.get("called") else None
 
     def _model(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -182,7 +182,7 @@ class FunctionArguments:
         return [UNKNOWN] if is_one else None
 
     def _number_to_write(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a number to a parameter that is only written into texts."""
+        """Returns a number for a parameter that the function only writes into texts."""
         return [Form("1"), UNKNOWN] if self._is_only_written(asked.name) else None
 
     def _words(self, asked: AskedParameter) -> Optional[List[Form]]:
@@ -198,7 +198,7 @@ class FunctionArguments:
         return [UNKNOWN] if is_one else None
 
     def _number(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives a number to a parameter whose name is no tensor's; nothing is known of what is only handed on."""
+        """Returns numbers for a parameter without a tensor's name; an unknown for one that the function only hands on."""
         name, uses = asked.name, asked.uses
         is_number = SURELY_INT.fullmatch(asked.words) or not tensors_by_name(name)
         if asked.annotation or uses.kinds.get("tensor") or not is_number:
@@ -219,7 +219,7 @@ class FunctionArguments:
         return (self._tensors(asked) or None) if self._is_played and tensors_of_agents(asked.name) else None
 
     def _measured(self, asked: AskedParameter) -> Optional[List[Form]]:
-        """Gives predictions and targets to a function that measures them."""
+        """Returns the forms of predictions and targets for a parameter that the function measures."""
         name = asked.name
         if not is_measured(name) or asked.annotation or name in self._said:
             return None
@@ -267,7 +267,7 @@ class FunctionArguments:
         return forms.distinct_forms([*own, *forms.forms_by_name(leaf.name), *forms.general_forms(path)], path)
 
     def _is_one_of_a_batch(self, name: str) -> bool:
-        """True if a parameter is made a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
+        """True if a parameter becomes a batch of one: `torch.from_numpy(state).float().unsqueeze(0)`."""
         return any(
             last_name(call.func) == "unsqueeze" and [ast.unparse(each) for each in call.args] == ["0"] for call in self._calls_around(name)
         )
@@ -293,14 +293,14 @@ class FunctionArguments:
         return ", ".join(given.get(each.name) or [*self.forms(each), *forms.scalars(each)][0].template for each in required)
 
     def _evaluated(self, name: str) -> Iterator[Form]:
-        """Yields what Hugging Face's trainer gives to what computes metrics: arrays of logits and labels, of texts or of their tokens."""
+        """Returns the arrays that Hugging Face's trainer gives to a function of metrics: logits and labels, of texts or of their tokens."""
         part = parts_of_target(self._function, ast.Name(name, ast.Load()), ())
         written = "SimpleNamespace(predictions=%s, label_ids=%s)" if part is not None and part.opening == "." else "(%s, %s)"
         for logits, labels in (("f32[B:8, C:3]", "i64[B]"), ("f32[B:8, T:16, C:3]", "i64[B, T]")):
             yield Form(written % (logits + ".numpy()", labels + ".numpy()"))
 
     def _samples(self, name: str) -> Optional[BatchPart]:
-        """Returns what a function that makes a batch takes out of each sample in the list that it is given; None for any other function."""
+        """Returns the parts that a function takes out of each sample in its list, where it makes a batch; None for any other function."""
         if self._node is None or "collate" not in self._function.__name__ or name != self.parameters()[-1].name:
             return None
         index = index_of(self._node)
@@ -317,7 +317,7 @@ class FunctionArguments:
         return self._batch(name)
 
     def _is_only_handed_on(self, name: str) -> bool:
-        """True if all that a function does with a parameter is to give it to functions that are not torch's."""
+        """True if a function only gives a parameter to functions that are not torch's."""
         if self._node is None:
             return False
         index, names = index_of(self._node), getattr(inspect.unwrap(self._function), "__globals__", {})
@@ -361,7 +361,7 @@ class FunctionArguments:
         return self._cls is not None and self._node is not None and self._node.name == "__init__"
 
     def _is_only_written(self, name: str) -> bool:
-        """True if a parameter is used for nothing but to be written into a text, as a step or an epoch is."""
+        """True if a function uses a parameter only to write it into a text, as a step or an epoch."""
         index = index_of(self._node) if self._node is not None else None
         loads = index.loads.get(name, ()) if index is not None else ()
         return bool(loads) and all(_is_written(node, index.parents) for node in loads)  # type: ignore[union-attr]
@@ -369,7 +369,7 @@ class FunctionArguments:
     # --- loaders ---
 
     def _batch(self, name: str) -> Optional[BatchPart]:
-        """Returns what a loop over a parameter takes out of each item; None where there is no such loop."""
+        """Returns the parts that a loop over a parameter takes out of each item; None where there is no such loop."""
         for function, index, load in self._loads(name):
             inner: ast.AST = load
             parent = index.parents.get(inner)
@@ -425,7 +425,8 @@ class FunctionArguments:
             yield Form("batches(%s)" % text, {name: size for part in parts for name, size in part.sizes.items()})
 
     def _parts(self, batch: BatchPart, model: Optional[ClassExample]) -> Iterator[List[Form]]:
-        """Yields what stands in the places of a batch's tensors: what the model takes and gives, then what their names say."""
+        """Returns the forms for the places of a batch's tensors: first those of the model's inputs and outputs, then those by their
+        names."""
         leaves = list(batch.leaves())
         if model is not None:
             yield from _parts_by_model(batch, leaves, model)
@@ -461,7 +462,7 @@ RULES: Tuple[Rule, ...] = (
 
 
 def _parts_by_model(batch: BatchPart, leaves: List[BatchPart], model: ClassExample) -> Iterator[List[Form]]:
-    """Yields what a model takes, and targets that fit what it gives in the places that are left."""
+    """Returns the inputs of a model, and targets that fit its output in the remaining places."""
     own, targets = [Form(text) for text in model.arguments], [Form(text) for text in targets_of(model)]
     placed = {number: own[leaf.place] for number, leaf in enumerate(leaves) if leaf.place is not None and leaf.place < len(own)}
     if placed and batch.opening:
@@ -495,7 +496,7 @@ def _is_module_of_torch(value: Any) -> bool:
 
 
 def _has_no_tensors(uses: Uses) -> bool:
-    """True if something has parts, and none that is called like a tensor: a client, a data set, a search index."""
+    """True if a value has parts, and none with a tensor's name: a client, a data set, a search index."""
     parts = {name: part for name, part in uses.parts.items() if not all(hasattr(torch.Tensor, each) for each in (name, *part.parts))}
     return bool(parts) and not any(tensors_by_name(name) and not part.kinds.get("called") for name, part in parts.items())
 
@@ -505,7 +506,7 @@ def _is_of_tensors(name: str) -> bool:
 
 
 def _is_written(node: ast.AST, parents: Mapping[ast.AST, ast.AST]) -> bool:
-    """True if an expression is a part of a text: of an f-string, of what `%` and `format` fill in, of what is printed."""
+    """True if an expression is a part of a text: of an f-string, of an argument of `%`, `format` or `print`."""
     parent = parents.get(node)
     if isinstance(parent, ast.Tuple):
         node, parent = parent, parents.get(parent)

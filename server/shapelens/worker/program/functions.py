@@ -65,7 +65,7 @@ Definition = ast.FunctionDef
 
 
 class Callee(NamedTuple):
-    """A callable: a function, or a method of an object."""
+    """A function to call, or a method of an object."""
 
     name: str  # as sites call it: "Agent.act"
     text: str  # what is called, as an expression: "Agent(8).act"
@@ -173,7 +173,7 @@ class FunctionCalls:
                 tell_certain(runner, ExampleRun(name, found.expression, evidence="factory", where="%s()" % name), certain)
 
     def is_whole(self, name: str, node: Definition, shown: Set[str]) -> bool:
-        """True if nothing more is to be shown of a function."""
+        """True if the trace already has all that it needs of a function."""
         failed = [line for line, _ in self._program.failures]
         has_failed = any(node.lineno < line <= (node.end_lineno or 0) for line in failed)
         is_known = name in self._ran and not self._has_unknown(name)
@@ -234,18 +234,17 @@ class FunctionCalls:
                     self._show(callee.name, expression)
 
     def _may_hold_tensors(self, name: str, node: Definition) -> bool:
-        """True if a function that the program has called, and that showed nothing, has to do with tensors: it computes some, or was given
-        what nobody knows.
-        """
+        """True if a function that the program called, without anything shown, may have tensors: it computes some, or was given an
+        unknown."""
         return self._has_unknown(name) or any(isinstance(each, ast.expr) and is_of_tensors(each) for each in ast.walk(node))
 
     def _has_unknown(self, name: str) -> bool:
-        """True if a function, or one within, met what nobody knows."""
+        """True if a function, or one within, met an unknown value."""
         recorder = self._runner.recorder
         return any((recorder.sites[number].function + ".").startswith(name + ".") for number in recorder.unknown)
 
     def _shows_little(self, node: Definition) -> bool:
-        """True if most of the values that a function computes are not known: the program gave it what nobody knows."""
+        """True if most of the values that a function computes are unknown: the program gave it unknown arguments."""
         lines = self._runner.lines_shown()
         computed = [
             each.lineno
@@ -318,11 +317,11 @@ class FunctionCalls:
         return with_names_once(best.expression)
 
     def _is_strange(self, expression: str) -> bool:
-        """True if an example has large sizes that no text speaks of: they fit by chance."""
+        """True if an example has large sizes that no text names: they fit by chance."""
         return any(number not in self._runner.run.text for number in _LARGE.findall(expression))
 
     def _input_shapes(self, node: Definition) -> Dict[str, InputShape]:
-        """Returns what the text says of the parameters; `n = x.size(0)` is a batch in a function of several tensors."""
+        """Returns the shapes of the parameters as the text states them; `n = x.size(0)` is a batch in a function of several tensors."""
         shapes = input_shapes(node, self._lines, None, self._tree)
         return {name: _with_batch(shape) for name, shape in shapes.items()} if len(shapes) > 1 else shapes
 
@@ -375,7 +374,7 @@ def of_unknown(text: str, node: Definition) -> str:
 
 
 def _has_empty_tensors(seen: Iterable[SeenValues]) -> bool:
-    """True if a tensor without an element was seen."""
+    """True if one of the recorded tensors has no element."""
     return any(key[0] == "tensor" and 0 in key[1] for values in seen for key in values.counts)
 
 

@@ -114,7 +114,7 @@ class _Constructors:
         return unknown
 
     def _given(self, cls: type) -> Dict[str, str]:
-        """Returns what the parameters of a constructor get that are models, loaders, optimizers: what neither a number nor a text is."""
+        """Returns the arguments of a constructor that are neither numbers nor texts: models, loaders, optimizers."""
         position = initialiser(cls)
         init = position[1] if position is not None else None
         if not inspect.isfunction(init):

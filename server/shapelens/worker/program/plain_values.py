@@ -42,7 +42,7 @@ _OF_SCALARS = ("len() of a 0-d tensor", "iteration over a 0-d tensor")
 
 
 def is_of_plain_values(error: BaseException) -> bool:
-    """True if an exception is a mistake of the code whatever data it gets, by the plain values that it is about."""
+    """True if an exception is a mistake of the code for all data, by the plain values that it is about."""
     place = raised_at(error)
     if place is None or was_awaited(error):
         return False
@@ -59,7 +59,7 @@ def is_of_plain_values(error: BaseException) -> bool:
 
 
 def _is_attribute_of_no_line(owner: Any, name: Any) -> bool:
-    """True if an object of the project's, a data set say, is asked for an attribute that no line of the project sets."""
+    """True if an object of the project's, a data set say, lacks an attribute that no line of the project sets."""
     bases = type(owner).__mro__
     if isinstance(owner, torch.nn.Module) or not isinstance(name, str) or any("__getattr__" in vars(base) for base in bases):
         return False
@@ -73,13 +73,13 @@ def _is_attribute_of_no_line(owner: Any, name: Any) -> bool:
 
 
 def _are_plain(error: BaseException) -> bool:
-    """True if Python refuses operands all whose types are plain."""
+    """True if Python refuses operands with only plain types."""
     said = _OF_OPERANDS.match(message_of(error))
     return said is not None and all(each in _PLAIN or _is_model(each) for each in said.groups() if each is not None)
 
 
 def _is_model(name: str) -> bool:
-    """True if a name is that of a model's class that cannot be gone through."""
+    """True if a name is that of a model's class that has no items."""
     loaded = (vars(module).get(name) for module in list(sys.modules.values()) if KEPT in getattr(module, "__dict__", {}))
     return any(
         isinstance(each, type) and issubclass(each, torch.nn.Module) and not hasattr(each, "__iter__") and not hasattr(each, "__getitem__")
@@ -114,7 +114,7 @@ def _dicts_asked(tree: ast.Module, frame: FrameType, line: int, key: str) -> Ite
 
 
 def held_by(node: ast.expr, frame: FrameType) -> Any:
-    """Returns what a name, or an attribute of one, holds in a frame; None where that is not known."""
+    """Returns the value that a name, or an attribute of one, holds in a frame; None where that is unknown."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     owner: Optional[Any] = held_by(node.value, frame) if isinstance(node, ast.Attribute) else None
@@ -128,8 +128,8 @@ def _files() -> Tuple[str, ...]:
 
 
 def _is_set(key: str, text: str) -> bool:
-    """True if a text names a key otherwise than to take out what it stands for: `{"key": …}`, `d["key"] = …`, `dict(key=…)`, a list of
-    keys, an annotation."""
+    """True if a text names a key otherwise than to look it up: `{"key": …}`, `d["key"] = …`, `dict(key=…)`, a list of keys, an
+    annotation."""
     name = re.escape(key)
     taken = r"(?<=[\w\])])\[\s*([\"'])%s\1\s*\](?!\s*=[^=])" % name
     rest = re.sub(taken, "", text)

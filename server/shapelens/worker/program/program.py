@@ -150,7 +150,7 @@ class Program:
         return True
 
     def _missing(self, name: str) -> Any:
-        """Returns what takes the place of the value of a name that a statement failed to make."""
+        """Returns the replacement for the value of a name that a statement failed to make."""
         known = self._loaded.__dict__.get(name)
         is_unknown = known is None or (is_absent(known) and known.__name__ not in BEHAVIOURS)
         return absent(name, "definition") if is_unknown else known
@@ -268,8 +268,7 @@ def _statement(node: ast.stmt, file: str, flags: int, in_cells: int) -> ProgramS
 
 
 def _refusals(file: str, text: str, places: Container[NodePlace]) -> List[SyntaxError]:
-    """Returns what Python's compiler says of the statements at these places, as they are written; definitions apart, whose loading says
-    it."""
+    """Returns the compiler's errors in the statements at these places; definitions apart, whose loading reports their errors."""
     tree = parse(text, file)
     flags = future_flags(tree)
     nodes = [part for node in tree.body for part in _parts(node) if place_of(part) in places and not isinstance(part, DEFINES)]

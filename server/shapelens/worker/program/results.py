@@ -28,9 +28,9 @@ _WRAPPERS = ("enumerate", "tqdm", "tqdm.tqdm", "trange", "list", "iter")
 
 
 def unpacked_otherwise(error: BaseException, recorder: Recorder) -> str:
-    """Returns what is taken apart into too many or too few names, in words: "net() gives one tensor, [8, 4], and 2 names take it".
+    """Returns the words for an unpacking into too many or too few names: "net() gives one tensor, [8, 4], and 2 names take it".
 
-    "" where that is not what is wrong for sure.
+    "" where that is not surely the mistake.
     """
     place = raised_at(error) if type(error) is ValueError and "values to unpack" in message_of(error) else None
     tree = tree_of(place.tb_frame) if place is not None and KEPT in place.tb_frame.f_globals else None
@@ -46,8 +46,8 @@ def unpacked_otherwise(error: BaseException, recorder: Recorder) -> str:
 
 
 def nothing_returned(error: BaseException) -> str:
-    """Returns what the expression that failed at None calls, or was given by, though that has no `return`, in words; "" where nothing tells
-    so."""
+    """Returns the words for a function without `return` whose result failed as None; "" where the text does not show one. The failed
+    expression calls the function, or holds its result."""
     place = last_place(error) if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message_of(error) else None
     tree = tree_of(place[0]) if place is not None else None
     if place is None or tree is None or was_awaited(error):
@@ -75,7 +75,7 @@ def _asked_at(tree: ast.Module, line: int, name: Optional[str]) -> Iterator[ast.
 
 
 def _last_value(tree: ast.Module, name: str, line: int) -> Optional[ast.expr]:
-    """Returns what a name was given last above a line, as far as the text tells."""
+    """Returns the last value that the text gives a name above a line; None where there is none."""
     given = [
         (node.lineno, node.value)
         for node in ast.walk(tree)
@@ -95,7 +95,7 @@ def _gives_nothing(function: FunctionType) -> bool:
 
 
 def _names(target: ast.expr) -> int:
-    """Returns how many values a target takes; -1 where any number may come."""
+    """Returns the number of values that a target takes; -1 where any number may come."""
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
     return len(parts) if parts and not any(isinstance(each, ast.Starred) for each in parts) else -1
 
@@ -115,7 +115,7 @@ def _of_result(call: ast.Call, count: int, frame: FrameType, recorder: Recorder)
 
 
 def _said(key: Key, count: int) -> str:
-    """Returns what a key is, where it cannot be taken apart into so many values; "" where it can, or nobody knows."""
+    """Returns the words for a key that does not unpack into so many values; "" where it does, or where that is unknown."""
     if key[0] == "tensor" and key[1] and isinstance(key[1][0], int) and not unknown_sizes.is_unknown(key[1][0]) and key[1][0] != count:
         return "one tensor, %s, and %d names take it" % (list(key[1]), count)
     if key[0] == "sequence" and key[1] in ("tuple", "list") and len(key[-1]) != count:
@@ -130,7 +130,7 @@ def _function_of(value: Any) -> Optional[FunctionType]:
 
 
 def _returned(function: FunctionType) -> Sequence[int]:
-    """Returns how many values each `return` of a function gives that gives several; -1 for one of which the text does not tell."""
+    """Returns the number of values of each `return` in a function; -1 where the text does not tell."""
     definition = _definition(function)
     return [_count(node.value) for node in ast.walk(definition) if isinstance(node, ast.Return)] if definition is not None else []
 
@@ -157,7 +157,7 @@ def _count(value: Optional[ast.expr]) -> int:
 
 
 def _of_batch(iterated: ast.expr, target: ast.expr, frame: FrameType) -> str:
-    """Returns what is wrong with the names that a loop over a loader has for the parts of its batches."""
+    """Returns the words for a loop over a loader with the wrong number of names for the parts of its batches; "" for any other loop."""
     while isinstance(iterated, ast.Call) and dotted(iterated.func) in _WRAPPERS and iterated.args:
         if dotted(iterated.func) == "enumerate":
             target = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else ast.Name("")

@@ -134,7 +134,7 @@ def _follow(runner: ExampleRunner, tell: Callable[[], None], built: BuiltClasses
 
 @contextlib.contextmanager
 def _turn_aside(runner: ExampleRunner) -> Iterator[None]:
-    """Adds turns meanwhile where nothing else shows anything, and what is wrong in it is not said: nobody may ever do it so."""
+    """Adds the values of the meantime where no others are known, and drops the mistakes: the real program may never run that way."""
     evaluation, recorder = runner.evaluation, runner.recorder
     seen, recorder.seen = recorder.seen, {}
     mismatches, remarks, state = evaluation.calls.mismatches, evaluation.remarks.found, dict(vars(unknown_sizes.state))
@@ -197,5 +197,5 @@ def _add_other_branches(runner: ExampleRunner, program: Program, found: Evaluate
 
 
 def _holds_layer(seen: SeenValues) -> bool:
-    """True if a value is a layer: those are numbered by the evaluation that made them."""
+    """True if a value is a layer: the evaluation that made a layer numbers it."""
     return any(key is not None and key[0] == "layer" for key in seen.counts)

@@ -144,7 +144,7 @@ class StepSearch:
             yield from (", ".join([*tensors, *numbers]) for tensors in _as_forward(len(others), given, targets))
 
     def _batches_of(self, name: str, given: ClassExample, targets: List[str]) -> Iterator[str]:
-        """Yields what a batch of that name may be: as the code takes it apart; else the inputs, with targets or without."""
+        """Returns the possible batches of that name: in the parts that the code takes; else the inputs, with targets or without."""
         part, own = self._part(name), ", ".join(given.arguments)
         if part.opening:
             yield from _batches(part, given, targets)
@@ -205,7 +205,7 @@ def _for_optimizer(number: int, method: Any, expression: str) -> Optional[str]:
 
 
 def plain_argument(name: str) -> Optional[str]:
-    """Returns what a parameter of a step is given that is no tensor by its name."""
+    """Returns the argument for a parameter of a step that is no tensor by its name."""
     return str(NUMBERS[name]) if name in NUMBERS else TEXTS.get(name)
 
 

@@ -49,7 +49,7 @@ def tell_certain(
 
 
 def sure_failures(program: Program, evaluation: Evaluation, example: int) -> List[Mismatch]:
-    """Returns what is wrong for sure of statements that failed, each place once."""
+    """Returns the sure mistakes among statements that failed, each place once."""
     found: List[Mismatch] = []
     for _, error in program.failures:
         name = program.tensors_called.get(id(error), "")

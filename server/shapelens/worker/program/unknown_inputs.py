@@ -1,7 +1,7 @@
-"""Calls modules of a program whose arguments nobody knows: batches of a library that is not there, of an own iterator.
+"""The inputs of a module of the program where nothing is known of them: batches of a missing library, of the program's own iterator.
 
-It is given what the example of its class is given, or what the search finds that fits this very module, with a batch of unknown size. What
-goes wrong under that is not said.
+The module gets the inputs of its class's example, or others that the search finds for this very module, with a batch of unknown size.
+Mistakes under such inputs are not reported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UnknownInputs:
         self._known: Dict[int, Tuple[Any, Optional[str]]] = {}  # by module: itself, and its arguments as text
 
     def call(self, module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tuple[Any]]:
-        """Returns what a module gives; None where what it is given is known, or where nothing is found that it can be given."""
+        """Returns the result of a module; None where its arguments are known, or where no inputs are found."""
         if not any(_is_unknown(given) for given in (*args, *kwargs.values())):
             return None
         if UNKNOWN_KEYWORD not in kwargs and not binds(module, args, kwargs):
@@ -141,7 +141,7 @@ class UnknownInputs:
 
 
 def _input_shapes(module: Any) -> Dict[str, InputShape]:
-    """Returns what the text says of the inputs of a module of the user's."""
+    """Returns the shapes of the inputs of a user's module as its text states them."""
     node = function_node(type(module).forward)
     try:
         lines = inspect.getsource(inspect.getmodule(type(module)) or type(module)).splitlines()
@@ -151,14 +151,13 @@ def _input_shapes(module: Any) -> Dict[str, InputShape]:
 
 
 def _takes_no_more(module: Any, count: int) -> bool:
-    """True if `**batch` can have given a module nothing but the arguments of which there are so many."""
+    """True if a module has exactly so many parameters, so that `**batch` can have given it no others."""
     parameters = parameters_of(module.forward)
     return len(parameters) == count and all(each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in parameters)
 
 
 def _as_called(result: Any, missing: AbstractSet[str]) -> Any:
-    """Returns what a call with more keywords gives than the one that was made: with `labels`, models of transformers put a loss before the
-    rest."""
+    """Returns the result of a call with more keywords than the real one: with `labels`, models of transformers put a loss first."""
     fields = getattr(type(result), "__dataclass_fields__", {})
     if not missing or isinstance(result, torch.Tensor):
         return result

@@ -1,4 +1,4 @@
-"""Tells whether autocast brings dtypes together. One for an accelerator that is not there turns itself off, but the code counts on it."""
+"""The dtype that autocast brings dtypes to. One for a missing accelerator turns itself off, but the code counts on it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ state = _Listener()
 
 
 def autocast_dtype() -> Optional[torch.dtype]:
-    """Returns what the innermost autocast under way brings dtypes to, whatever its device; None where none does."""
+    """Returns the dtype of the innermost active autocast, whatever its device; None where it is off, or where there is none."""
     return _nested[-1] if _nested else None
 
 
 def is_under_way() -> bool:
-    """True if an autocast is, on or off."""
+    """True if an autocast is under way, on or off."""
     return bool(_nested)
 
 
@@ -56,7 +56,7 @@ def _end() -> None:
 
 
 def autocast_is_on() -> bool:
-    """True if the innermost autocast that is under way is one that is on, whatever its device."""
+    """True if the innermost autocast under way is on, whatever its device."""
     if _nested:
         return _nested[-1] is not None
     if torch.is_autocast_enabled():

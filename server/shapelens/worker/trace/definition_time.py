@@ -1,4 +1,4 @@
-"""Tells whether definitions are being executed: what they call belongs to all examples, not to one."""
+"""The depth of the definitions under execution: their calls belong to all examples, not to one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Dict
 
 
 class _StatementDepth:
-    """The number of statements at module level that are being executed, one inside of the other."""
+    """The number of module-level statements under execution, one inside of the other."""
 
     depth = 0
     count = 0  # of all that were executed

@@ -118,7 +118,7 @@ class Names:
         return self._devices[label]
 
     def label(self, value: Any) -> Optional[str]:
-        """Returns what a text or device stands for; None for one that is what it says."""
+        """Returns the label of a text or device; None for one without another meaning."""
         known = self._known.get(id(value))
         return known[1] if known is not None and known[0] is value else None
 
@@ -206,7 +206,7 @@ class Devices:
         return "cuda" if type(value) is int else None
 
     def _says_cpu(self) -> bool:
-        """True if the user's code that calls says "cpu" itself."""
+        """True if the calling user code names "cpu" itself."""
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith((WORKER, TORCH)):
             frame = frame.f_back
@@ -303,7 +303,7 @@ class Devices:
         return recorder.span_of(node.site), site.name if site.kind == "assign" else "", site.function
 
     def tell_no_more(self, tensor: Tensor) -> None:
-        """Ends the telling of devices that meet."""
+        """Reports none of a tensor's meetings from now on."""
         placement = self.of(tensor)
         if placement is not None:
             placement.is_told = True
@@ -395,7 +395,7 @@ class Devices:
         return _NOWHERE
 
     def gave(self, func: Callable[..., Any], args: Args, kwargs: Kwargs, result: Any, placement: Optional[Placement]) -> Any:
-        """Returns what an operation gives to the code that called it: its result with its label."""
+        """Returns an operation's result, with its label, to the calling code."""
         kind = _KIND_OF.get(func, _PLAIN)
         if isinstance(result, Tensor):
             if kind == _MOVES:
@@ -522,7 +522,7 @@ _PLAIN, _REFUSES, _SKIPS, _INDEXES, _TO_ARRAY, _MOVES, _MAKES, _ASKS, _SETS = ra
 
 
 def _kind_of(func: Callable[..., Any]) -> int:
-    """Returns what a function does with devices, kept for the next time."""
+    """Returns the effect of a function on devices, and keeps it for the next time."""
     name = getattr(func, "__name__", "")
     kind = _REFUSES if name in REFUSING else _SKIPS if name in _SKIPPED else _MOVES if name in MOVES else _PLAIN
     if name == "__getitem__":

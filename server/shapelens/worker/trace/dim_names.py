@@ -38,7 +38,8 @@ class _Formula(NamedTuple):
         return text if self.offset == 0 else "%s%+d" % (text, self.offset)
 
     def holds(self, dim: int, run: Sizes) -> bool:
-        """True if a dim is what this says of a run. Sizes that cannot be divided may have been rounded before that, in either direction."""
+        """True if this term gives the size of a dim in a run. Sizes that do not divide may have been rounded before that, in either
+        direction."""
         step = self.scale.denominator
         least = {name: run[name] // step * step for name in self.names}
         most = {name: -(-run[name] // step) * step for name in self.names}

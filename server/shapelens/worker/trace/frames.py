@@ -89,7 +89,7 @@ class Frames:
     def is_under_construction(self, module: Any, constructing: int) -> bool:
         """True if the module's own `__init__` is running: `self.apply(…)` in it gives the module as well, and does not construct it.
 
-        constructing: the id of the frame that constructs the module; where that frame itself asks, the rest need not be looked through.
+        constructing: the id of the frame that constructs the module; where that frame itself asks, the search ends there.
         """
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(WORKER):

@@ -1,7 +1,8 @@
-"""Tells whether a loss was cut off from all parameters: by `detach`, say, or as it was computed under `no_grad`.
+"""The search for an operation that cut a tensor off from all parameters before `backward`: `detach`, say, or `no_grad`.
 
-A tensor on the meta device need not require gradients where one of eager's would, as rules for single functions make their results anew.
-So a tensor counts as cut off only where each operation that led to it is known to hand gradients on, and one of them is known to end them.
+A tensor on the meta device need not require gradients where one of eager's would, as rules for single functions make their results anew. So
+a tensor counts as cut off only under two conditions. Each operation that led to it is known to hand gradients on or to end them, and one of
+them ends them.
 """
 
 from __future__ import annotations

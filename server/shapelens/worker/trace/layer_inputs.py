@@ -1,4 +1,4 @@
-"""The needs of torch's own layers of their input, and which constructor argument says so.
+"""The needs of torch's own layers for their input, each with the constructor argument that sets it.
 
 `expectations(module, args, kwargs)` lists the sizes that a layer's constructor fixed, next to those that arrived. The rules are those of
 each layer's documentation ("Shape:" in the docstring of the class); subclasses that keep the layer's `forward` follow them too.
@@ -45,7 +45,7 @@ def _given(args: Tuple[Any, ...], kwargs: Dict[str, Any], index: int, name: str)
 
 
 def lone_picture(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Tensor]:
-    """Returns what a convolution is given where that has no dim for a batch; None otherwise."""
+    """Returns the input of a convolution where that has no dim for a batch; None otherwise."""
     if not isinstance(module, nn.modules.conv._ConvNd):
         return None
     _, tensor = _given(args, kwargs, 0, "input")
@@ -180,7 +180,7 @@ _CACHE: Dict[type, Optional[Rule]] = {}
 
 
 def rule_of(module: Any) -> Optional[Rule]:
-    """Returns what a module needs of its input; None where nothing is known, or where a subclass brings its own `forward`."""
+    """Returns the rule for a module's input; None where nothing is known, or where a subclass brings its own `forward`."""
     cls = type(module)
     if cls not in _CACHE:
         _CACHE[cls] = None
@@ -225,13 +225,13 @@ def expectations(module: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> 
 
 
 def is_unmet(expected: Expectation) -> bool:
-    """True if the size is another one; that of a nested tensor is no number."""
+    """True if the size differs from the needed one; that of a nested tensor is no number."""
     size = expected.tensor.shape[expected.dim]
     return type(size) is int and size != expected.need
 
 
 def _weight_agrees(module: Any) -> bool:
-    """True if the weight has the sizes that the attributes say: eager goes by the weight, which user code may have replaced."""
+    """True if the weight has the sizes of the attributes: eager goes by the weight, which user code may have replaced."""
     weight = getattr(module, "weight", None)
     if not isinstance(weight, Tensor):
         return True

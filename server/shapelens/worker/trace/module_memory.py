@@ -1,4 +1,4 @@
-"""The memory of modules: their own parameters and buffers, and how much that is together with their children's."""
+"""The memory of modules: their own parameters and buffers, and the sum of these with their children's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Holdings:
         self._are_known = not unknown_sizes.state.met or all(has_known_sizes(tensor) for module in modules for tensor in _held(module))
 
     def of(self, module: Any) -> Amount:
-        """Returns how much a module and its children hold; what they share counts once. Nothing where a size among it is unknown."""
+        """Returns the amount that a module and its children hold; shared tensors count once. Nothing where a size among it is unknown."""
         with torch._C.DisableTorchFunction():  # The mode of the run has nothing to say here.
             if self._are_known:
                 return self._sum(module) if self._plain else _counted(module)
@@ -71,7 +71,7 @@ class Holdings:
 
 
 def has_known_sizes(tensor: Any) -> bool:
-    """True if no size of a parameter or buffer depends on data, or on what failed."""
+    """True if no size of a parameter or buffer depends on data, or on a failure."""
     return not unknown_sizes.state.met or not _counts(tensor) or not any(map(unknown_sizes.is_unknown, tensor.shape))
 
 

@@ -25,6 +25,6 @@ def package_of(file: str, levels: int = 0) -> Tuple[str, str]:
 
 
 def search_path(file: str, root: str, levels: int = 0) -> List[str]:
-    """Returns what goes in front of sys.path: where the file's own imports start, then the workspace and its `src`."""
+    """Returns the folders for the front of sys.path: where the file's own imports start, then the workspace and its `src`."""
     folders = [package_of(file, levels)[0], root, os.path.join(root, "src") if root else "", os.path.dirname(file)]
     return [folder for index, folder in enumerate(folders) if folder and os.path.isdir(folder) and folder not in folders[:index]]

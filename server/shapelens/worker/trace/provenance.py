@@ -26,7 +26,7 @@ MOST_ORIGINS = 5  # reported
 
 
 class TapeClock:
-    """The clock of the tape in a program that is followed (tape.py)."""
+    """The part of a followed program that the tape looks at (tape.py)."""
 
     time = 0  # steps of optimizers until now
     on_change: Optional[Callable[[str, Tensor, Any, Any], None]] = None  # is told of operations that gave back what they were given
@@ -98,7 +98,7 @@ def mark_stand_in(result: Any) -> None:
 
 
 def follows_failure(values: Any) -> bool:
-    """True if tensors were computed from what stands in for the result of a failed operation."""
+    """True if tensors were computed from a stand-in for the result of a failed operation."""
     todo = [tensor.__dict__.get(ORIGIN) for tensor in tensors_in(values)]
     seen: Set[int] = set()
     while todo and len(seen) < MOST_STEPS:

@@ -1,4 +1,4 @@
-"""The values of the sites of a run, as keys (value_summary.py)."""
+"""The recorder of the values at the sites of a run, as keys (value_summary.py)."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ class Recorder:
     def observations(
         self, example: int, name: Callable[[int, SeenValues], List[Tuple[Key, Optional[Key]]]], files: Container[str]
     ) -> List[Observation]:
-        """Returns what the sites of these files held in this example, and with the first one what the definitions gave.
+        """Returns the values of these files' sites in this example, and with the first one those of the definitions.
 
         `name(site, seen)` gives the distinct keys of a site, with the named dims where they are known.
         """
@@ -287,7 +287,7 @@ class Recorder:
 
 
 def _is_unknown(value: Any, cls: type) -> bool:
-    """True if a value that is no tensor stands in for one that nobody knows, or is a number that depends on data."""
+    """True if a value that is no tensor stands in for an unknown one, or is a number that depends on data."""
     if cls is int or cls is float or cls is str or cls is bool:
         return unknown_sizes.state.met and cls is int and unknown_sizes.is_unknown(value)
     return cls in unknown_sizes.UNKNOWN_NUMBERS or cls in unknown_sizes.STAND_INS or is_absent(value)

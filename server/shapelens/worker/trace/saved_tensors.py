@@ -1,7 +1,7 @@
-"""Tensors that operations keep for `backward`: their result, or some of what they were given. As `derivatives.yaml` of torch has it.
+"""The tensors that operations keep for `backward`: their result, or some of their arguments. As `derivatives.yaml` of torch has it.
 
-Only operations are listed whose gradients go to all that they are given and that requires one. tests/worker/test_saved_tensors.py
-compares each entry with torch's own graph.
+The lists hold only operations whose gradients go to each argument that requires one. tests/worker/test_saved_tensors.py compares each entry
+with torch's own graph.
 """
 
 from __future__ import annotations
@@ -96,18 +96,18 @@ def name_of(node: Derivation) -> str:
 
 
 def is_known(node: Derivation) -> bool:
-    """True if the gradients of an operation go to all that it is given."""
+    """True if the gradients of an operation go to all of its arguments."""
     name = name_of(node)
     return not node.stand_in and (name in KEEPING or name in KEEPS_NONE or (name == _PICKS and len(node.parents) == 1))
 
 
 def is_view(node: Derivation) -> bool:
-    """True if a result shares its numbers with the first tensor that its operation was given."""
+    """True if a result shares its numbers with the first tensor among its operation's arguments."""
     return node.module is None and node.operation in VIEWS and len(node.parents) == 1
 
 
 def keeps_any(node: Derivation) -> bool:
-    """True if an operation keeps tensors, which are gone once it was gone back through."""
+    """True if an operation keeps tensors, which `backward` frees."""
     name = name_of(node)
     if name in KEEPS_GIVEN and name not in KEEPS_RESULT:
         return bool(KEEPS_GIVEN[name](node))

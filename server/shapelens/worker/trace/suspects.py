@@ -1,7 +1,7 @@
-"""The suspects of a mismatch: the operations that gave what failed its arguments, nearest first.
+"""The suspects of a mismatch: the operations that gave the failed one its arguments, nearest first.
 
-An operation is often wrong long before a shape does not fit: a `transpose` of the wrong dims shows up at the next addition. Those that
-rearrange, join, split or reduce dims, and layers that set a size, are worth a look; elementwise ones pass their shape on.
+An operation is often wrong long before a shape does not fit: a `transpose` of the wrong dims shows up at the next addition. Suspects are
+those that rearrange, join, split or reduce dims, and layers that set a size; elementwise ones pass their shape on.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _Change(NamedTuple):
 
 
 class Tape:
-    """Changes in place and backward passes of a program. It looks at what goes on while it is `active`."""
+    """The record of a program's changes in place and backward passes. It follows the program while it is `active`."""
 
     def __init__(self) -> None:
         self.active = False
@@ -184,7 +184,7 @@ class Tape:
                 self._freed[id(node.parents)] = node.parents, span, self.backwards
 
     def _changed_since(self, node: Derivation) -> Optional[_Change]:
-        """Returns what has changed a tensor that an operation keeps."""
+        """Returns the change of a tensor that an operation keeps; None where there is none."""
         change = self._overwritten.get(id(node)) if saved_tensors.keeps_result(node) else None
         if change is not None:
             return change
@@ -222,13 +222,14 @@ class Tape:
                 todo += [parent for parent, _ in node.parents]
 
     def has_freed(self, tensor: Tensor, since: int) -> bool:
-        """True if `backward` has gone back through what made a tensor, and freed what that kept. since: `backwards` before that."""
+        """True if `backward` has gone back through a tensor's operation, and freed the tensors kept there. since: `backwards` before
+        that."""
         node = tensor.__dict__.get(ORIGIN)
         freed = self._freed.get(id(node.parents)) if node is not None and node.learns and STAND_IN not in tensor.__dict__ else None
         return freed is not None and freed[2] > since
 
     def requires_gradient(self, tensor: Tensor) -> bool:
-        """True if a tensor is sure to require a gradient in eager as well."""
+        """True if a tensor surely requires a gradient in eager as well."""
         node = tensor.__dict__.get(ORIGIN)
         if not self.active or not tensor.requires_grad or STAND_IN in tensor.__dict__:
             return False

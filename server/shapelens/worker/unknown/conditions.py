@@ -64,7 +64,7 @@ class Branches:
         return found if 1 < len(found) <= MOST_PATHS else []
 
     def notes(self, is_user_file: Callable[[str], bool], line: Callable[[str, int], FileSpan]) -> List[Note]:
-        """Returns what the conditions in user code were taken to be. `line(file, number)` is the span of a line."""
+        """Returns the notes on the assumed outcome of conditions in user code. `line(file, number)` is the span of a line."""
         found = [(place, count) for place, count in self.asked.items() if is_user_file(place[0])]
         return [
             Note("data-dependent", _TRUE if place in self.turned else _LOOP if count > MOST_TURNS else _FALSE, line(*place))
@@ -73,9 +73,9 @@ class Branches:
 
 
 def gave_up(error: Optional[BaseException], mismatches: List[Mismatch], is_user_file: Callable[[str], bool]) -> bool:
-    """True if an evaluation took a path that is not the one to take: user code raised on purpose there, or missed what the other path sets.
+    """True if an evaluation took the wrong path: user code raised on purpose there, or missed a name that the other path sets.
 
-    `error` ended it; `mismatches` are what it went on after, an exception of a module among it.
+    `error` ended it; `mismatches` are the earlier ones, an exception of a module among them.
     """
     if any(
         found.exception == "UnboundLocalError" or (found.span is not None and is_raise(found.span.file, found.span.line))

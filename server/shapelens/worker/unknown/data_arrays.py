@@ -124,7 +124,7 @@ def is_large(value: Any) -> bool:
 
 
 def holds_data(value: Any) -> bool:
-    """True if a list of numbers, or of lists of them, has one that only data has; the first of each list are looked at."""
+    """True if a list of numbers, or of lists of them, has one that only data has; only the first of each list count."""
     if type(value) in (list, tuple):
         return any(holds_data(part) for part in value[:MOST_LOOKED_AT])
     return type(value) in (unknown_sizes.UnknownInt, unknown_sizes.UnknownFloat) or is_data(value)

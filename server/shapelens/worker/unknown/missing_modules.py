@@ -10,7 +10,7 @@ from .stand_ins import is_absent
 
 
 class MissingModule(torch.nn.Module):
-    """A stand-in in a container for a module that could not be imported: nothing is known of what it gives."""
+    """A stand-in in a container for a module that could not be imported: nothing is known of its results."""
 
     def __init__(self, stand_in: Any) -> None:
         super().__init__()

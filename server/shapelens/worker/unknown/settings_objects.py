@@ -81,7 +81,7 @@ class SettingsObject(Dict[str, Any]):
 
 
 def read_yaml(path: Any) -> Optional[Dict[str, Any]]:
-    """Returns what a YAML file says; None where it is not there, is no dict, or cannot be read without a YAML library."""
+    """Returns the content of a YAML file; None where it is missing, is no dict, or cannot be read without a YAML library."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         yaml: Any = importlib.import_module("yaml")
         with open(path, encoding="utf-8") as file:

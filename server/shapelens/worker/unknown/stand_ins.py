@@ -1,7 +1,7 @@
-"""Stand-ins for what cannot be had: a package that is not installed, a file that is not there.
+"""Stand-ins for missing things: a package that is not installed, a file that is not there.
 
-It can be called, subclassed, decorated with, iterated over (it is empty) and asked for any attribute or item; as a number or size it is an
-unknown one, and a tensor it is not, so that nothing wrong is shown for what comes out of it.
+Code can call a stand-in, subclass it, decorate with it, iterate over it (it is empty) and ask it for any attribute or item. As a number or
+size it is an unknown one. It is no tensor, so that no finding reports its results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FACTORIES = {"zeros", "ones", "empty", "rand", "randn"}
 
 
 class _NoArray:
-    """Refuses numpy an array of a stand-in: none is made, as it would look like one of no elements."""
+    """The answer to numpy's protocols of arrays: none is made of a stand-in, as it would look like one of no elements."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("the elements of an array are not known")
@@ -135,7 +135,7 @@ class _StandInMetaclass(type):
     __ror__ = __or__
 
     def __array_function__(cls, func: Any, types: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        """Returns an unknown value for any function of numpy's: https://numpy.org/neps/nep-0018-array-function-protocol.html"""
+        """Returns an unknown for numpy's functions: https://numpy.org/neps/nep-0018-array-function-protocol.html"""
         return cls._unknown()
 
     def __array_ufunc__(cls, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -170,8 +170,8 @@ def is_absent(value: Any) -> bool:
 
 
 def holds_absent(values: Any, depth: int = 0, expected: bool = False) -> bool:
-    """True if one of some values, or of the lists, tuples and dicts among them, is a stand-in; expected: one that no other input avoids,
-    for what could not be imported, and for the shape of what that gave."""
+    """True if one of some values, or of the lists, tuples and dicts among them, is a stand-in. expected: only one that every input meets,
+    for a package that could not be imported, and for the shape of its results."""
     for value in values:
         kind = type(value)
         if kind is _StandInMetaclass:
@@ -183,7 +183,7 @@ def holds_absent(values: Any, depth: int = 0, expected: bool = False) -> bool:
 
 
 def is_unknown_tensor(value: Any) -> bool:
-    """True if a stand-in is what a call gave that was given tensors."""
+    """True if a stand-in is the result of a call with tensors."""
     return isinstance(value, _StandInMetaclass) and value._shapelens_is_tensor and _is_absent(value)
 
 
@@ -192,7 +192,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _result(cls: Any) -> Any:
-    """Returns what a stand-in gives that is called with tensors."""
+    """Returns the result of a stand-in that is called with tensors."""
     if cls._shapelens_is_tensor:
         return cls
     found = cls.__dict__.get("_shapelens_result")
@@ -250,7 +250,7 @@ MODULES = {
 
 
 def unknown_shape() -> Any:
-    """Returns what takes the place of such a shape: it has as many sizes as are asked for, each unknown."""
+    """Returns the replacement for such a shape: it has as many sizes as code asks for, each unknown."""
     return absent("a shape", OF_SHAPES)
 
 
@@ -263,7 +263,7 @@ def absent(name: str, code: str = "missing-import") -> Any:
 
 
 def unknown_value() -> Any:
-    """Returns what a name holds that a cell of a notebook would define, where the cell is no Python."""
+    """Returns the value of a name that a cell of a notebook would define, where the cell is no Python."""
     return absent("what a cell defines that is no Python", "definition")
 
 
@@ -336,7 +336,7 @@ class _Bar:
 
 
 def _settings_by_default(settings: Any, *args: Any, **kwargs: Any) -> Any:
-    """Returns what a class of settings, or a function, is without a command line."""
+    """Returns the settings of a class, or the result of a function, without a command line."""
     return settings()
 
 

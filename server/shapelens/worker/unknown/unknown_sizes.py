@@ -73,7 +73,7 @@ def start(other_path: bool = False) -> None:
 
 
 def few() -> int:
-    """Returns how many turns a loop over an unknown number of things takes: they are alike."""
+    """Returns the number of turns of a loop over an unknown number of things: they are alike."""
     return FEW + 2 if state.other_path else FEW
 
 
@@ -91,7 +91,7 @@ def start_definition() -> Tuple[bool, int]:
 
 
 def end_definition(before: Tuple[bool, int]) -> bool:
-    """True if unknown sizes were made since a definition was started: the names that it binds may hold one."""
+    """True if the code made unknown sizes since a definition was started: the names that it binds may hold one."""
     met, made = before
     state.met = state.met or met
     if of_definitions.made == made:
@@ -101,7 +101,7 @@ def end_definition(before: Tuple[bool, int]) -> bool:
 
 
 def may_be_held() -> bool:
-    """True if something that examples share may hold an unknown size: a name of what is loaded, or what an example has left."""
+    """True if something that examples share may hold an unknown size: a loaded name, or a value that an example has left."""
     return of_definitions.held or state.lasting
 
 
@@ -144,7 +144,7 @@ def is_unknown(number: Any) -> bool:
 
 
 def is_like_unknown(number: int) -> bool:
-    """True if a number would be taken for one that was computed from an unknown size, where there is such a size."""
+    """True if a number would pass for one computed from an unknown size, where there is such a size."""
     if number < SIZE // LARGEST_DIVISOR - NEAR:
         return False
     if number >= PRODUCT:
@@ -161,7 +161,7 @@ def is_like_unknown(number: int) -> bool:
 
 
 def counts_text(number: int) -> bool:
-    """True if a list of so many items was gathered from a text that is made up: of its letters, of its lines, of some words of each."""
+    """True if a list of so many items was gathered from a made-up text: of its letters, of its lines, of some words of each."""
     return state.text and (
         number in OF_TEXT or (number >= COUNT - A_FEW_MORE and -A_FEW_MORE <= (number + COUNT // 2) % COUNT - COUNT // 2 <= A_FEW_MORE)
     )
@@ -238,12 +238,12 @@ def cut_short(containers: Iterable[Any]) -> None:
 
 
 def is_partial(gathered: Any) -> bool:
-    """True if something holds only a part of what a loop would have gathered, or gone through, so that its length is unknown."""
+    """True if a value holds only a part of what a whole loop would gather, or go through, so that its length is unknown."""
     return id(gathered) in state.partial
 
 
 def is_of_unknown_length(values: Any) -> bool:
-    """True if a list holds a few items in the place of an unknown number of them: a loop has gathered them, or data was listed."""
+    """True if a list holds a few items in the place of an unknown number: from a loop, or from data."""
     return type(values) is list and (is_partial(values) or (state.cut and len(values) == few()))
 
 
@@ -281,7 +281,7 @@ class _Unknown:
 
 
 class _Scalar(_Unknown):
-    """The methods of a numpy scalar beside those of a number."""
+    """The further attributes of a scalar of numpy's."""
 
     dtype: Any = None
     shape = ()

@@ -1,4 +1,4 @@
-"""The values that code had at hand when it raised an exception: the values of the names in the frames that the exception passed."""
+"""The values at hand when an exception was raised: those of the names in the frames that it passed."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def with_setting(expression: str, node: ast.FunctionDef, name: str, value: str) 
 
 
 def calls_with_one_argument(name: str, node: ast.FunctionDef) -> bool:
-    """True if a function calls what it is given, as it does with a layer: `dropout(weights)`."""
+    """True if a function calls its parameter, as it does with a layer: `dropout(weights)`."""
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name]
     return bool(calls) and all(len(each.args) == 1 and not each.keywords for each in calls)
 

@@ -1,8 +1,8 @@
-"""Gives methods and functions what they may be given and are not, where a branch asks for it: a mask, a bias, a context, a dropout.
+"""The inputs that methods and functions may take and never get, where a branch asks for them: a mask, a bias, a context, a dropout.
 
 A part of a model takes a mask, and the model never hands one on: no example of the model leads there. So the example is evaluated once
-more, and the first call of the method is followed by another one, with the same arguments and what it may be given besides: a tensor like
-those that stand beside it in the branch, or of a shape that masks have.
+more. A second call follows the first call of the method, with the same arguments and the omitted one. That is a tensor like those beside it
+in the branch, or of a shape that masks have.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def omitted_inputs(classes: Iterable[type], functions: Iterable[Any], file: str)
 
 
 def values_for(omitted: OmittedInput, recorder: Recorder, file: str, text: str) -> List[Value]:
-    """Returns what the parameter may be given, the likelier first."""
+    """Returns the possible values of the parameter, the likelier first."""
     name, node = omitted.parameter.name, omitted.node
     numbers = [number for form in forms.scalars(omitted.parameter) for number in _literal(form.template)]
     if numbers:
@@ -77,10 +77,9 @@ def values_for(omitted: OmittedInput, recorder: Recorder, file: str, text: str) 
 
 
 def call_with_input(omitted: OmittedInput, value: Value, recorder: Recorder, file: str, example: Callable[[], Any]) -> Any:
-    """Returns what an example gives, in which the first call of the function that leaves the parameter out is followed by one with a value
-    for it.
+    """Returns the result of an example in which a second call follows the function's first one, with a value for the omitted parameter.
 
-    Raises ValueError where there is no value, and where a tensor has another rank for it: a mask of too many dims makes more of the scores.
+    Raises ValueError where there is no value, and where it changes a tensor's rank: a mask of too many dims makes more of the scores.
     """
     holder, function, name = omitted.holder, omitted.function, omitted.function.__name__
     signature, is_called = inspect.signature(function), False

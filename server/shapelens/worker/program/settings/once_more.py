@@ -25,7 +25,7 @@ def in_place_of(holder: Any, name: str, other: Any) -> Iterator[None]:
 
 
 def call_once_more(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
-    """Returns what an example gives, whose first call of a module of this class is preceded by one with other settings."""
+    """Returns the result of an example in which a call with other settings precedes the first call of a module of this class."""
     forward: Any = cls.forward  # type: ignore[attr-defined]
     called = False
 
@@ -42,7 +42,7 @@ def call_once_more(cls: type, settings: Dict[str, Any], example: Callable[[], An
 
 
 def build_with(cls: type, settings: Dict[str, Any], example: Callable[[], Any]) -> Any:
-    """Returns what an example gives in which the objects of this class are built with these settings, where they are built without them."""
+    """Returns the result of an example that builds this class's objects with these settings, where its code leaves them out."""
     init: Any = cls.__init__  # type: ignore[misc]
     signature = inspect.signature(init)
 

@@ -233,7 +233,7 @@ class _Settings:
                 )
 
     def _comes_from(self, branch: Branch, found: Mismatch, spans: Spans) -> bool:
-        """True if a mismatch arose in a branch or beside it where nothing else came, or in a layer that is made there."""
+        """True if a mismatch arose in a branch, beside it where no other run came, or in a layer constructed there."""
         made = spans[found.layer] if found.layer is not None and found.layer < len(spans) else None
         places = [place for place in (*found.trail, made) if place is not None]
         lines = (branch.lines | branch.around) - self._seen
@@ -270,7 +270,7 @@ class _Settings:
         return None
 
     def _is_called_alike(self, trials: TrialRunner, found: str, arguments: str) -> bool:
-        """True if an example gives what the one of the class gives, or something of the same ranks with which that one runs too."""
+        """True if an example has the arguments of the class's example, or ones of the same ranks with which that one runs too."""
         call = _call(found)
         given = "" if call is None else _arguments(call)
         if given == arguments or call is None:
@@ -307,7 +307,7 @@ class _Settings:
 
 
 def _names_one_of(method: Any, names: Set[str]) -> bool:
-    """True if a method is one of these, or its text speaks of one."""
+    """True if a method is one of these, or its text names one."""
     node = function_node(method)
     return node is not None and (
         node.name in names or any(isinstance(part, ast.Attribute) and part.attr in names for part in ast.walk(node))

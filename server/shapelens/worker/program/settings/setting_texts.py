@@ -50,12 +50,13 @@ class SettingTexts:
         return found
 
     def said_in(self, example: Optional[ast.Call], owner: type, branch: Branch) -> Optional[str]:
-        """Returns what an example says of the setting of a branch where it builds its model; None where it says nothing of it."""
+        """Returns the text of a branch's setting in the call with which an example builds its model; None where there is none."""
         built = self._argument(Draft(BuildPlan(ast.unparse(example.func))), owner, branch.name) if example is not None else None
         return built.text if built is not None else None
 
     def settings_of_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Dict[str, Any]]:
-        """Returns what leads into a branch of a part where the part's `forward` takes the setting, and that of the class does not."""
+        """Returns the settings that lead into a branch of a part. The part's `forward` takes the setting, and that of the class does
+        not."""
         setting = _setting_of_forward(owner, branch.name)
         if owner is self._cls or setting is None or branch.value is LAYER or _setting_of_forward(self._cls, branch.name) is not None:
             return []
@@ -63,7 +64,8 @@ class SettingTexts:
         return [{setting.name: value} for value in values_into(branch, branches) if _may_be(default, value)][:MOST_VALUES]
 
     def settings_that_build_part(self, owner: type, branch: Branch, branches: List[Branch]) -> List[Dict[str, Any]]:
-        """Returns what leads into a branch of a part where the part's constructor takes the setting, and what builds it leaves that out."""
+        """Returns the settings that lead into a branch of a part. The part's constructor takes the setting, and the code that builds the
+        part omits it."""
         parameter = next((each for each in parameters_of(owner) if each.name == branch.name), None)
         if owner is self._cls or parameter is None or not isinstance(parameter.default, (bool, int, str)) or branch.value is LAYER:
             return []
@@ -109,7 +111,7 @@ def _setting_of_forward(cls: type, name: str, given: int = 0) -> Optional[inspec
 
 
 def _may_be(given: Optional[ast.AST], value: Any) -> bool:
-    """True if a setting that is given so may have this value: a number or text takes no truth."""
+    """True if this value may replace the argument of a setting: a number or text is no place for a truth value."""
     if given is None:
         return True
     return isinstance(given, ast.Constant) and (given.value is None or type(given.value) is type(value)) and given.value != value
