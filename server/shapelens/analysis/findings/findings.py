@@ -41,9 +41,6 @@ from shapelens.analysis.findings.disagreements import (
 from shapelens.analysis.findings.lints import lints
 from shapelens.analysis.findings.real_runs import real_runs
 from shapelens.analysis.places import OtherModules, Place, Places
-from shapelens.analysis.repairs.call_settings import WITHOUT_RETURN, call_setting_fixes
-from shapelens.analysis.repairs.checkpoint_fixes import checkpoint_fixes
-from shapelens.analysis.repairs.device_fixes import device_fixes
 from shapelens.analysis.repairs.divisors import divisor_fixes
 from shapelens.analysis.repairs.fixes import (
     Fix,
@@ -59,12 +56,15 @@ from shapelens.analysis.repairs.guesses import guesses, suspected
 from shapelens.analysis.repairs.helper_functions import helper_fixes, passed_fixes
 from shapelens.analysis.repairs.layer_settings import setting_fixes
 from shapelens.analysis.repairs.layouts import alignment_fixes, dtype_fixes, index_fixes, layout_fixes, stride_fixes, transposing_fixes
-from shapelens.analysis.repairs.loader_fixes import loader_fixes
 from shapelens.analysis.repairs.masks import mask_fixes
 from shapelens.analysis.repairs.parameters import parameter_fixes
 from shapelens.analysis.repairs.pictures import picture_fixes
-from shapelens.analysis.repairs.registration import initialisation_fixes
-from shapelens.analysis.repairs.tape_fixes import tape_fixes
+from shapelens.analysis.repairs.programs.call_settings import WITHOUT_RETURN, call_setting_fixes
+from shapelens.analysis.repairs.programs.checkpoint_fixes import checkpoint_fixes
+from shapelens.analysis.repairs.programs.device_fixes import device_fixes
+from shapelens.analysis.repairs.programs.loader_fixes import loader_fixes
+from shapelens.analysis.repairs.programs.registration import initialisation_fixes
+from shapelens.analysis.repairs.programs.tape_fixes import tape_fixes
 from shapelens.analysis.repairs.targets import target_fixes
 from shapelens.examples.choose import Choice
 from shapelens.examples.settings import Settings

@@ -9,7 +9,7 @@ from shapelens.analysis.explanations.statements import indentation_at, inserted,
 from shapelens.analysis.findings.lint import Lint
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.registration import wrapped_list
+from shapelens.analysis.repairs.programs.registration import wrapped_list
 from shapelens.protocol import FileSpan, LayerSeen, Remark
 
 

@@ -10,7 +10,7 @@ from shapelens.analysis.explanations.device_messages import DEVICE, is_parameter
 from shapelens.analysis.explanations.statements import indentation_at, inserted, node_span, nodes_around, statement_at, tree_of
 from shapelens.analysis.places import Place, Places
 from shapelens.analysis.repairs.fixes import Fix
-from shapelens.analysis.repairs.registration import wrapped_list
+from shapelens.analysis.repairs.programs.registration import wrapped_list
 from shapelens.protocol import Mismatch
 from shapelens.source.position_map import TextEdit
 from shapelens.source.positions import Position, Span
