@@ -14,7 +14,7 @@ import torch
 
 from ..search.code.sources import Index, function_node, function_of, index_of
 from ..search.inputs.forms import Form
-from ..search.inputs.input_search import GivenParts
+from ..search.inputs.model_inputs import GivenParts
 
 DEEPEST = 4  # methods that a batch is handed on through, and containers in one another
 MOST_PARTS = 8

@@ -25,7 +25,7 @@ from ..search.code.sources import Index, function_node, index_of, is_torch, meth
 from ..search.code.uses import MODULE_METHODS, Uses
 from ..search.inputs import forms
 from ..search.inputs.forms import Form
-from ..search.inputs.input_search import GivenParts
+from ..search.inputs.model_inputs import GivenParts
 from ..search.inputs.name_priors import (
     MEASURED,
     is_measured,

@@ -15,7 +15,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from ..search.evidence import BuildPlan
 from ..search.inputs import forms
 from ..search.inputs.forms import Form
-from ..search.inputs.input_search import GivenParts, InputSearch, last_of
+from ..search.inputs.input_search import InputSearch, last_of
+from ..search.inputs.model_inputs import GivenParts
 from ..search.trials.doubtful_examples import is_mismatch, runs_with_other_sizes
 from ..search.trials.trial import Trial, TrialRunner
 from .batch_parts import BatchPart, batch_parts, parts_given

@@ -60,12 +60,12 @@ class InputSaid(NamedTuple):
     sides: Optional[Tuple[int, int]] = None  # height and width
     is_square: bool = False  # nothing says that they are higher or wider
     is_single: bool = False  # one step of one sample
-    features: Tuple[Tuple[str, int], ...] = ()  # by the name of the input
+    features: Mapping[str, int] = {}  # by the name of the size: that of `x_enc.D`
 
     def binds(self, size: int) -> bool:
         """True if a number of an input is one of these."""
         is_of_picture = size == self.channels or (self.sides is not None and size in self.sides)
-        return is_of_picture or (self.is_single and size == 1) or any(size == features for _, features in self.features)
+        return is_of_picture or (self.is_single and size == 1) or size in self.features.values()
 
 
 NOTHING_SAID = InputSaid()

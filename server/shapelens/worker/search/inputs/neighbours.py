@@ -216,11 +216,9 @@ class Neighbours:
 
     def _is_said(self, node: ChoiceNode, name: str) -> bool:
         """True if a size is that of channels, sides or features, as the code says it."""
-        if name.endswith(".D") and name[:-2] in dict(self._said.features):
-            return True
         given = [argument.form for argument in node.arguments if argument.form is not None and name in argument.form.sizes]
         of_picture = any(is_of_side(name, form) or is_of_channels(name, form) for form in given)
-        return of_picture and self._said.binds(node.sizes[name])
+        return name in self._said.features or (of_picture and self._said.binds(node.sizes[name]))
 
     def _by_forms(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
         """Another form for one of the arguments: those named in the line that failed first."""

@@ -100,14 +100,17 @@ def settings_said(constructor: str) -> Dict[str, Any]:
     return {each.arg: _constant(each.value) for each in named if each.arg is not None}
 
 
-def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Tuple[Tuple[str, int], ...]:
-    """Returns how many features inputs have, as settings of their names say: `enc_in` those of `x_enc`, `in_context` those of `context`."""
+def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Dict[str, int]:
+    """Returns how many features inputs have, by the name of that size, as settings of their names say.
+
+    `enc_in` says those of `x_enc`, `in_context` those of `context`.
+    """
     found: Dict[str, int] = {}
     for setting, value in said.items():
         words = set(setting.lower().split("_"))
         if type(value) is int and value > 0 and len(words) == 2 and "in" in words:
-            found.update((name, value) for name in names if set(name.lower().split("_")) - {"x"} == words - {"in"})
-    return tuple(found.items())
+            found.update((name + ".D", value) for name in names if set(name.lower().split("_")) - {"x"} == words - {"in"})
+    return found
 
 
 def steps_apart_from_sizes(model: Any) -> int:
