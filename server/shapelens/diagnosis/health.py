@@ -122,7 +122,7 @@ def _confinement(hello: protocol.Hello) -> Iterator[Examined]:
 
 
 def held_by_kernel(hello: protocol.Hello) -> list[str]:
-    """Returns what of the kernel keeps runs from what. See `kernel_boundary.py` and `system_calls.py` in `worker/sandbox/`."""
+    """Returns the boundaries that the kernel sets to runs. See `kernel_boundary.py` and `system_calls.py` in `worker/sandbox/`."""
     kept = [(1, "no writes outside of its scratch folder"), (4, "no TCP"), (6, "no signals to other processes")]
     found = [what for first, what in kept if hello.landlock >= first]
     held = [f"Landlock {hello.landlock}: {', '.join(found)}"] if found else []

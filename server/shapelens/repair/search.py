@@ -183,7 +183,7 @@ class RepairSearch:
         return finding.code, finding.file, _moved(offset, fix.edits, module.lines) if finding.file == fix.file else offset
 
     def _known_of(self, fix: Fix, by_run: Mapping[object, _T]) -> _T | None:
-        """Returns what is known of a fix by a run of it."""
+        """Returns the result of a run of a fix."""
         module = self._document.module if fix.file == self._document.file else self._document.other_modules(fix.file)
         return by_run.get(_run_of(fix, apply(module.text, fix.edits))) if module is not None else None
 

@@ -111,8 +111,8 @@ def _without_repeats(module: Module, found: Sequence[Hint]) -> list[Hint]:
 
 
 def _in_order(module: Module, trace: Trace) -> tuple[Trace, Sequence[LayerSeen]]:
-    """Returns what was seen, and the layers: of examples that were inferred in the order in which their classes stand in the file,
-    whichever was found first; behind what other examples saw, and before what was seen until one failed."""
+    """Returns the trace and its layers in another order: those of examples that were inferred in the order in which their classes stand in
+    the file, whichever was found first; behind what other examples saw, and before what was seen until one failed."""
     places = {cls.qualname: number for number, cls in enumerate(module.classes)}
     last = len(places)
 
@@ -398,7 +398,7 @@ def _layers_label(layers: list[LayerSeen], dims: str, *, is_model: bool = False)
 
 
 def _calls_by_example(layers: list[LayerSeen]) -> dict[int, int]:
-    """Returns how many calls each example made. Two examples that call a layer once are no reason to say that it is called twice."""
+    """Returns the number of calls of each example. Two examples that call a layer once are no reason to say that it is called twice."""
     counts: dict[int, int] = defaultdict(int)
     for layer in layers:
         counts[layer.example] += sum(call.count for call in layer.calls)

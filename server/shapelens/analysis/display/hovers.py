@@ -33,7 +33,7 @@ class Hover:
 
 
 def hover(module: Module, trace: Trace, position: Position, settings: Settings, memory: Mapping[str, str] = NOTHING) -> Hover | None:
-    """Returns what the trace knows of the innermost expression, class or method name at a position; None where it knows nothing.
+    """Returns the trace's knowledge of the innermost expression, class or method name at a position; None where it knows nothing.
 
     memory: what is said of the memory of a training step, by example.
     """
@@ -80,7 +80,7 @@ def _holds(span: Span, position: Position) -> bool:
 
 
 def _observed(module: Module, trace: Trace, span: Span) -> list[Observation]:
-    """Returns what was seen at exactly this span. An assignment's target and an argument of the same name are different anchors."""
+    """Returns the observations at exactly this span. An assignment's target and an argument of the same name are different anchors."""
     near = (seen for seen in trace.observations if seen.span.line == span.line and seen.span.file == trace.file)
     return [seen for seen in near if _same_place(module.lines.span_from_bytes(seen.span), span, seen)]
 
@@ -150,7 +150,7 @@ def _layers_markdown(trace: Trace, layers: Sequence[LayerSeen], dims: str) -> st
 
 
 def _flops_markdown(trace: Trace, layers: Sequence[LayerSeen]) -> list[str]:
-    """Returns what all calls of the layers cost in the first example that calls them, and for which sizes of its dims."""
+    """Returns the FLOPs of all calls of the layers in the first example that calls them, and for which sizes of its dims."""
     first = [layer for layer in layers if layer.example == layers[0].example]
     counted = [flops(trace.layers, layer) for layer in first]
     count, exact = sum(number for number, _ in counted), all(whole for _, whole in counted)

@@ -59,7 +59,7 @@ class Lens:
 
     @property
     def details(self) -> str:
-        """Returns what the title leaves out: the whole expression, and the whole title where it is cut."""
+        """Returns the text that the title leaves out: the whole expression, and the whole title where it is cut."""
         rows = [self.expression or self.shown_by] if (self.expression or self.shown_by) and self.action != "show" else []
         return "\n".join(rows + ([self.title] if self.short_title != self.title else []))
 
@@ -117,7 +117,7 @@ def _construction(expression: str) -> str:
 
 
 def _inputs(trace: Trace, cls: ModuleClass, number: int | None, dims: str) -> list[str]:
-    """Returns what the class is called with in an example, or in the first one that shows it: [`x f32[B, 3, 32, 32], mask bool[B, T]`]."""
+    """Returns the arguments of the class in an example, or in the first one that shows it: [`x f32[B, 3, 32, 32], mask bool[B, T]`]."""
     return _given(trace, f"{cls.qualname}.forward", number, dims) or _called_with(trace, cls.name, number, dims)
 
 
@@ -143,7 +143,7 @@ def _called_with(trace: Trace, name: str, number: int | None, dims: str) -> list
 
 
 def _size(trace: Trace, cls: ModuleClass) -> list[str]:
-    """Returns how many parameters a part has, where each of them that was seen has as many."""
+    """Returns the number of parameters of a part, where all seen instances agree."""
     counts = {layer.parameter_count for layer in trace.layers if layer.class_name == cls.name}
     return [plural(count, "parameter") for count in counts if count] if len(counts) == 1 else []
 
@@ -164,7 +164,8 @@ def _of_program(module: Module, trace: Trace) -> list[Lens]:
 
 
 def _of_functions(module: Module, examples: Sequence[Example], trace: Trace, dims: str) -> list[Lens]:
-    """Returns what functions, and methods beside `forward`, were called with; nothing of those that were found and show nothing."""
+    """Returns lenses with the arguments of functions, and of methods beside `forward`; nothing of those that were found and show
+    nothing."""
     places = {function.name: function.name_span for function in module.functions}
     methods = {f"{cls.qualname}.{name}": span for cls in module.classes for name, span in cls.methods.items()}
     found = {run.target: run for run in trace.examples if run.evidence and run.file == trace.file}

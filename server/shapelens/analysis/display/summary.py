@@ -19,7 +19,7 @@ class Summary:
 
 
 def summary(trace: Trace | None, mistakes: int) -> Summary:
-    """Returns what is known of a file in which so many mistakes were found. trace: None before the first run."""
+    """Returns the summary of a file with so many mistakes. trace: None before the first run."""
     trace = trace if trace is not None else Trace("")
     own = (each for each in trace.observations if each.span.file == trace.file and each.kind != "expression")
     places = {each.span for each in own if any(map(has_tensor, each.values))}

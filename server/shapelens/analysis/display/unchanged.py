@@ -127,7 +127,7 @@ class Unchanged:
 
     @cached_property
     def _read(self) -> dict[int, list[Observation]]:
-        """Returns what the expressions of the file held, by line."""
+        """Returns the observations of the file's expressions, by line."""
         read: dict[int, list[Observation]] = defaultdict(list)
         for seen in self._trace.observations:
             if seen.kind == "expression" and seen.span.file == self._trace.file:
@@ -138,7 +138,7 @@ class Unchanged:
         return [seen for line in range(statement.line, statement.end_line + 1) for seen in self._read.get(line, ())]
 
     def _held(self, node: ast.expr, statement: FileSpan) -> list[Value]:
-        """Returns what a part of a statement held. The node's places are those of the statement's text."""
+        """Returns the values of a part of a statement. The node's places are those of the statement's text."""
 
         def column(line: int, offset: int) -> int:
             return offset + (statement.column if line == 1 else 0)
@@ -198,7 +198,7 @@ def is_scalar(values: Sequence[Value]) -> bool:
 
 
 def _tensors_of(call: ast.Call) -> list[ast.expr]:
-    """Returns what a method is called of: `x` of `x.relu()`, but nothing of `x.size(0)`."""
+    """Returns the receivers of a method: `x` of `x.relu()`, but nothing of `x.size(0)`."""
     return [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.attr in _FUNCTIONS else []
 
 
@@ -209,7 +209,7 @@ def _keeps(inputs: Sequence[Value], output: Value) -> bool:
 
 
 def _key(values: Sequence[Value]) -> _Key | None:
-    """Returns what is told apart in tensors; None where there is something else."""
+    """Returns the key of a tensor's shape and dtype; None for a value that is no tensor."""
     if not values or not all(map(has_dims, values)):
         return None
     return tuple(dict.fromkeys((each.kind, tuple(each.shape or ()), tuple(each.named or ()), each.dtype) for each in values))

@@ -181,7 +181,7 @@ class _Table:
         return kinds.pop(), " ".join(words)
 
     def _words(self, values: Sequence[Value]) -> list[str]:
-        """Returns what the dims of some tensors are called; `...` for those that only some of them have."""
+        """Returns the names of the dims of some tensors; `...` for those that only some of them have."""
         ranks = [len(value.named or []) for value in values]
         least = min(ranks)
         columns = [[(value.named or [])[-index] for value in values] for index in range(least, 0, -1)]

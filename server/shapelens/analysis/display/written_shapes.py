@@ -36,7 +36,7 @@ def written_shapes(module: Module, trace: Trace, functions: Collection[str] | No
 
 
 def _parameters(module: Module, trace: Trace, functions: Collection[str] | None, *, square: bool) -> dict[int, str]:
-    """Returns what a comment says of the parameters that a line holds, by line: `x: (B, T, 64), mask: (B, T)`."""
+    """Returns the comments about the parameters of a line, by line: `x: (B, T, 64), mask: (B, T)`."""
     by_line: dict[int, dict[str, list[Value]]] = defaultdict(lambda: defaultdict(list))
     unsure = set[int]()
     for seen in trace.observations:

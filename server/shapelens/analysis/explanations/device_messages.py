@@ -15,7 +15,7 @@ _LOADER = "DataLoader"
 
 
 def device_words(places: Places, mismatch: Mismatch) -> str:
-    """Returns what lies where, and why what lies on the CPU does."""
+    """Returns words for the devices of two tensors, and for the reason that one lies on the CPU."""
     if mismatch.operation == "numpy":
         where = mismatch.inputs[0].device
         return f"{_named(mismatch, 0)} is on {where}, and an array of numpy needs it on the CPU: cpu() it first"

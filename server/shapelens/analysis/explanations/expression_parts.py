@@ -61,7 +61,7 @@ class Parts:
     arguments: list[ExpressionPart] = field(default_factory=list)
 
     def operands(self) -> list[ExpressionPart]:
-        """Returns what may be tensors, in order: lists and tuples taken apart, numbers and strings left out."""
+        """Returns the parts that may be tensors, in order: lists and tuples taken apart, numbers and strings left out."""
         found = [self.receiver] if self.receiver is not None else []
         for argument in self.arguments:
             found += [argument] if self.function == "[]" else _flat(argument)
@@ -74,7 +74,7 @@ class Parts:
         return named or (positional[index] if 0 <= index < len(positional) else None)
 
     def names(self, values: Sequence[Value]) -> list[str]:
-        """Returns what each of these tensors is called in the text; "" where that is not known."""
+        """Returns the names of these tensors in the text; "" where that is not known."""
         operands = self.operands()
         if len(operands) == len(values):
             return [part.name for part in operands]

@@ -118,8 +118,7 @@ def product(origin: Origin, size: int | None) -> str:
 
 
 def operation_message(places: Places, failed: Failed) -> str:
-    """Returns what is wrong with an operation, in terms of the shapes that it was given; eager's own words where nothing better is
-    known."""
+    """Returns words for a failed operation, in terms of its inputs' shapes; eager's own words where nothing better is known."""
     mismatch = failed.mismatch
     message = mismatch.message.strip().rstrip(".") or mismatch.exception
     if mismatch.code == "data-dependent":

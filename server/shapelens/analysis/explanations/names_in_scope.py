@@ -101,7 +101,7 @@ def _given_to_layers(places: Places, place: ArgumentPlace, scope: Scope) -> Iter
 
 
 def _sizes_of_names(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[tuple[str, set[int]]]:
-    """Yields what names were seen to hold, or how many items."""
+    """Yields names with the numbers that they held, or with their numbers of items."""
     for seen in _names(places, place, scope):
         where = places.locate(seen.span)
         text = where.module.lines.text_of(where.span) if where is not None and seen.kind == "assign" and scope.qualified_name else seen.name
@@ -115,7 +115,7 @@ def _sizes_of_names(places: Places, place: ArgumentPlace, scope: Scope) -> Itera
 
 
 def _sizes_of_fields(places: Places, place: ArgumentPlace, scope: Scope) -> Iterator[tuple[str, set[int]]]:
-    """Yields what attributes of the function's parameters hold, where they hold one size."""
+    """Yields attributes of the function's parameters that hold one size, with that size."""
     for text, field in _fields(scope):
         sizes = _field_sizes(places, place, field)
         if len(sizes) == 1:
@@ -143,8 +143,8 @@ def _fields(scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _field_sizes(places: Places, place: ArgumentPlace, field: str) -> set[int]:
-    """Returns what the classes of the file assign to a name: 768 of `n_embd: int = 768`. An object may hold another one, as a run will
-    show."""
+    """Returns the numbers that classes of the file assign to a name: 768 of `n_embd: int = 768`. An object may hold another one, as a run
+    will show."""
     tree = tree_of(place)
     sizes: set[int] = set()
     for cls in ast.walk(tree):
@@ -172,8 +172,8 @@ def holds(outer: Span, inner: Span) -> bool:
 
 
 def value_of(places: Places, place: ArgumentPlace, text: str) -> int | None:
-    """Returns what an expression of names and numbers was where a constructor is called; None where that is not known, or several numbers
-    were."""
+    """Returns the value of an expression of names and numbers where a constructor is called; None where nobody knows the value, or several
+    numbers were."""
     scope = scope_of(place)
     node = expression_of(text.strip())
     if scope is None or node is None:

@@ -120,7 +120,7 @@ def _of_unpacking(places: Places, mismatch: Mismatch) -> str:
 
 
 def _last_value(places: Places, mismatch: Mismatch, name: str) -> Value | None:
-    """Returns what a name held last before the mismatch's line."""
+    """Returns the last value of a name before the mismatch's line."""
     before: list[Observation] = [
         seen
         for seen in places.trace.observations

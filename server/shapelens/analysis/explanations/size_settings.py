@@ -142,7 +142,7 @@ def _last_name(node: ast.expr | None) -> str:
 
 
 def _values_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
-    """Yields what a file gives a name: arguments first, then defaults and assignments."""
+    """Yields the expressions that a file gives a name: arguments first, then defaults and assignments."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     indices = _places_of_parameter(tree, functions, name)
     for node in ast.walk(tree):
@@ -173,7 +173,8 @@ def _places_of_parameter(tree: ast.Module, functions: Sequence[ast.FunctionDef |
 
 
 def _given_by(call: ast.Call, name: str, index: int) -> Iterator[ast.expr]:
-    """Yields what a call gives a name: as a keyword, at its place, or as the default of an option. index: of the place; -1 for none."""
+    """Yields the expressions that a call gives a name: as a keyword, at its place, or as the default of an option. index: of the place; -1
+    for none."""
     keywords = {each.arg: each.value for each in call.keywords}
     options = [str(each.value).lstrip("-").replace("-", "_") for each in call.args if isinstance(each, ast.Constant)]
     if name in keywords:

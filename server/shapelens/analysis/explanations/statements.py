@@ -18,7 +18,7 @@ def tree_of(place: Place | ArgumentPlace) -> ast.Module:
 
 
 def nodes_around(place: Place, *kinds: type[ast.stmt]) -> list[Any]:
-    """Returns what the line of a place stands in, of these kinds, outer nodes before inner ones."""
+    """Returns the nodes of these kinds around the line of a place, outer nodes before inner ones."""
     nodes = (node for node in ast.walk(tree_of(place)) if isinstance(node, kinds))
     return [node for node in nodes if node.lineno <= place.span.line <= (node.end_lineno or node.lineno)]
 

@@ -133,7 +133,7 @@ def findings(module: Module, trace: Trace, settings: Settings, other_modules: Ot
 def findings_of_real_runs(
     module: Module, trace: Trace, settings: Settings, other_modules: OtherModules, reports: list[DeepReport]
 ) -> list[Finding]:
-    """Returns what running a file's models for real told, less what is silenced."""
+    """Returns the findings of a real run of a file's models, less those that are silenced."""
     told = real_runs(Places(module, trace, other_modules), reports)
     found = [Finding(each.code, each.severity, each.message, each.span, trace.file, each.related) for each in told]
     return [shown for each in found if (shown := with_settings(module, each, settings)) is not None]
@@ -349,7 +349,7 @@ def _operations(places: Places) -> list[Finding]:
 
 
 def _cause(mismatch: Mismatch) -> object:
-    """Returns what tells the causes of mismatches at several places apart; None where that is the place itself."""
+    """Returns a key for the cause of a mismatch, for mismatches at several places; None where that is the place itself."""
     if mismatch.of_parameter and mismatch.inside:  # A module that is as wide as something else: each of its parameters is.
         return mismatch.code, mismatch.example, mismatch.inside[0], str([origin.result for origin in mismatch.origins[:1]])
     if mismatch.exception == "NameError" or WITHOUT_RETURN.search(mismatch.message):  # What is missing is so wherever it is asked for.
@@ -427,7 +427,7 @@ def _failed_example(places: Places, number: int, run: ExampleRun) -> Finding:
 
 
 def _notes(places: Places) -> list[Finding]:
-    """Returns what is no mistake, one finding for each cause: at the first place that is not silenced, with the lines of the others."""
+    """Returns the notes, one finding for each cause: at the first place that is not silenced, with the lines of the others."""
     found: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for note in places.trace.notes:
         if note.span is None or note.span.file == places.trace.file:  # A note on another file is told when that one is open.

@@ -16,7 +16,7 @@ MOST_CALLERS = 2
 
 
 def real_runs(places: Places, reports: list[DeepReport]) -> list[Lint]:
-    """Returns what there is to say of a file, each place once; what lies in another file is said there."""
+    """Returns the findings of a file, each place once; another file tells its own."""
     found: dict[object, Lint] = {}
     for report in reports:
         for each in report.dependences:

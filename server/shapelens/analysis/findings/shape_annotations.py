@@ -138,7 +138,7 @@ def _fix(places: Places, span: Span, said: _Annotation, value: Value, sizes: Map
 
 
 def _word(size: int, said: Dim, sizes: Mapping[str, tuple[int, str]]) -> str:
-    """Returns what to call a size: as the annotation does, unless that name is another size, or this one has a name in the function
+    """Returns the name of a size: as the annotation does, unless that name is another size, or this one has a name in the function
     already."""
     called = [name for name, (other, _) in sizes.items() if other == size]
     if isinstance(said, str) and (said in called or (not called and said not in sizes)):

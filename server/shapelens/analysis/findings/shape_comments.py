@@ -188,7 +188,7 @@ def fix(places: Places, said: ShapeSaid, sizes: Mapping[str, int], called: Mappi
 
 
 def _right(dim: Dim, index: int, value: Value, said: ShapeSaid, sizes: Mapping[str, int]) -> str:
-    """Returns what to call one dim of a shape of as many dims as the comment's."""
+    """Returns the name of one dim of a shape that has as many dims as the comment's."""
     assert value.shape is not None and value.named is not None
     size, symbol = value.shape[index], value.named[index]
     called = [name for name in said.dims if isinstance(name, str) and sizes.get(name) == size]

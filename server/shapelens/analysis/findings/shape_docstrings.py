@@ -94,7 +94,7 @@ def _reason(said: ShapeSaid, value: Value, sizes: Mapping[str, int]) -> str:
 
 @lru_cache(maxsize=8)
 def _documented(text: str) -> Mapping[str, Sequence[_Stated]]:
-    """Returns what the docstrings of a file say, by the qualified name of the function."""
+    """Returns the shapes in the docstrings of a file, by the qualified name of the function."""
     if _HAS_SOME.search(text) is None or ('"""' not in text and "'''" not in text):
         return {}
     tree = program_of(text)
@@ -117,7 +117,7 @@ def _documented(text: str) -> Mapping[str, Sequence[_Stated]]:
 
 
 def _of(documented: ast.FunctionDef | ast.ClassDef, function: ast.FunctionDef, lines: Sequence[str]) -> Sequence[_Stated]:
-    """Returns what the docstring of a function says, or the part of its class's that speaks of shapes."""
+    """Returns the shapes in the docstring of a function, or in the part of its class's that speaks of shapes."""
     first = documented.body[0]
     if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant) or not isinstance(first.value.value, str):
         return []

@@ -105,7 +105,7 @@ def is_torn(tensor: Sequence[str], result: Sequence[str]) -> bool:
 
 
 def _boundaries(sizes: Sequence[_Size]) -> list[_Size]:
-    """Returns how many numbers lie inside of each dim, from the last one on: 1, then the products of the sizes."""
+    """Returns the strides of a contiguous tensor, from the last dim on: 1, then the products of the sizes."""
     found = [_ONE]
     for size in reversed(sizes):
         found.append(found[-1].times(size))

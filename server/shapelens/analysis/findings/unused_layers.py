@@ -125,7 +125,7 @@ class _Reads:
 
 @lru_cache(maxsize=512)
 def _reads(text: str) -> _Reads | None:
-    """Returns what the text of one statement reads; None where it does not parse. Cached, as most statements are the same after the next
+    """Returns the attributes that one statement reads; None where it does not parse. Cached, as most statements are the same after the next
     edit."""
     try:
         nodes = list(ast.walk(ast.parse(text.removeprefix(BYTE_ORDER_MARK))))
@@ -154,7 +154,7 @@ class _AttributeReads:
 
     @staticmethod
     def of(module: Module) -> _AttributeReads | None:
-        """Returns what the classes of a text read; None where it does not parse."""
+        """Returns the attributes that the classes of a text read; None where it does not parse."""
         found = [_reads(item.statement.text) for item in module.statements.placed]
         known = [each for each in found if each is not None]
         return _AttributeReads(known) if len(known) == len(found) else None

@@ -68,7 +68,7 @@ def _changed(places: Places, size: _WrittenSize, wanted: int, likelihood: Likeli
 
 
 def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
-    """Yields what a constructor of torch's says of two of its arguments."""
+    """Yields pairs of sizes that have to divide each other in a constructor of torch's."""
     layer = places.layer_of(mismatch)
     said = _SAID.search(constructor_words(layer, mismatch.message)) if layer is not None else None
     if layer is None or said is None:
@@ -85,7 +85,7 @@ def _of_layer(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize
 
 
 def _of_demand(places: Places, mismatch: Mismatch) -> Iterator[tuple[_WrittenSize, _WrittenSize]]:
-    """Yields what the code itself demands: `assert width % heads == 0`."""
+    """Yields pairs of sizes that the code itself compares: `assert width % heads == 0`."""
     place = places.locate(mismatch.span)
     if place is None or mismatch.code != "layer-arguments" or mismatch.got is None or mismatch.need is None:
         return

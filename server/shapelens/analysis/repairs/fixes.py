@@ -308,7 +308,7 @@ def resized(places: Places, producer: LayerSeen, argument: str, sizes: Sizes, ne
 
 
 def _likelihood(place: ArgumentPlace, text: str, of_number: Likelihood) -> Likelihood:
-    """Returns how likely it is that one text is right in the place of an argument's text."""
+    """Returns the likelihood that one text is right in the place of an argument's text."""
     if not re.fullmatch(r"[\d\s,()\[\]]+", text):
         return Likelihood.PART
     written = place.argument.text if place.argument is not None else ""
@@ -316,7 +316,8 @@ def _likelihood(place: ArgumentPlace, text: str, of_number: Likelihood) -> Likel
 
 
 def _sizes(places: Places, mismatches: Sequence[Mismatch]) -> dict[int, tuple[int, int]]:
-    """Returns what the argument was and should be for each layer of the constructor call, by index; {} where a layer gets several sizes."""
+    """Returns the wrong and the right size of the argument for each layer of the constructor call, by index; {} where a layer gets several
+    sizes."""
     first = mismatches[0]
     size_at = _dim(first)
     needs = {each.layer: each.need for each in mismatches}
@@ -349,7 +350,7 @@ def _size(value: Value, dim: int) -> int | None:
 
 
 def _argument_text(place: ArgumentPlace, layer: LayerSeen, mismatch: Mismatch, sizes: Sizes) -> str | None:
-    """Returns what to write for the argument: the size, or the list of sizes where `normalized_shape` is one."""
+    """Returns the text for the argument: the size, or the list of sizes where `normalized_shape` is one."""
     text = place.argument.text.strip() if place.argument is not None else ""
     if mismatch.argument != "normalized_shape":
         return replacement(text, sizes)

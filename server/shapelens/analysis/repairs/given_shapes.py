@@ -9,7 +9,7 @@ from shapelens.source.positions import Position, Span
 
 
 def shape_at(module: Module, trace: Trace, start: Position, written: str) -> str:
-    """Returns what the innermost expression gave that holds a text, or the layer that is constructed with it: `[4, 3, 224, 224]`.
+    """Returns the shape that the innermost expression around a text gave, or the layer that is constructed with it: `[4, 3, 224, 224]`.
 
     "" where no tensor came of it, or several shapes did.
     """
@@ -29,7 +29,7 @@ def shape_at(module: Module, trace: Trace, start: Position, written: str) -> str
 
 
 def moved_batches(trace: Trace) -> int:
-    """Returns how many models gave a tensor with another first dim than that of the tensor that they were given.
+    """Returns the number of models whose result has another first dim than their input.
 
     A fix after which a batch of 2 comes out as one of 3 has summed over the wrong dim, though everything runs.
     """

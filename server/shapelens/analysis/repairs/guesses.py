@@ -99,7 +99,7 @@ def suspected(places: Places, mismatch: Mismatch) -> Iterator[Related]:
 
 
 def _place(places: Places, suspect: Suspect) -> Place | ArgumentPlace | None:
-    """Returns what one would change of a suspect: the numbers of an operation, the size that a layer was constructed with."""
+    """Returns the place to change of a suspect: the numbers of an operation, the size that a layer was constructed with."""
     if suspect.layer is not None:
         layer = places.trace.layers[suspect.layer]
         argument = _out_size(layer)
@@ -233,7 +233,7 @@ def _products(message: str) -> Iterable[int]:
 
 
 def _sums(message: str) -> Iterable[int]:
-    """Yields what the parts make together into which a tensor is to be split."""
+    """Yields the sums of the parts into which a tensor is to be split."""
     parts = re.search(r"split_sizes=\[([\d, ]+)\]", message)
     return [sum(int(size) for size in parts.group(1).split(",") if size.strip())] if parts else []
 

@@ -80,7 +80,7 @@ def layout_fixes(places: Places, mismatch: Mismatch) -> list[Fix]:
 
 
 def _in_form(places: Places, mismatch: Mismatch, given: Sequence[_Given], suffix: str, title: str) -> Iterator[Fix]:
-    """Yields what is given, brought into the form that a message asks for, in the example that calls the model here as well."""
+    """Yields fixes that bring an input into the form that a message asks for, in the example that calls the model here as well."""
     taken = [run.expression for run in places.trace.examples if run.call is not None and run.call == mismatch.span]
     for each in given:
         rank = len(each.shape)
@@ -92,7 +92,7 @@ def _in_form(places: Places, mismatch: Mismatch, given: Sequence[_Given], suffix
 def _moved_features(
     places: Places, mismatch: Mismatch, layer: LayerSeen, shape: Shape, given: Sequence[_Given], need: int
 ) -> Iterator[Fix]:
-    """Yields what is given, with its features or channels moved to where a layer takes them."""
+    """Yields fixes that move the features or channels of an input to where a layer takes them."""
     made_by = next(iter(mismatch.origins), None)
     # What a layer gave has its features where they belong; a picture that was computed has its channels there.
     in_place = made_by is not None and (made_by.argument or (_CONV.match(layer.class_name) and made_by.operation not in _MAKERS))
@@ -116,7 +116,7 @@ def _flattening_layer(places: Places, layer: LayerSeen, shape: Shape, need: int)
 
 
 def _unbatched(places: Places, mismatch: Mismatch) -> Iterator[_Given]:
-    """Yields what the first convolution before a mismatch was given, where that is one picture."""
+    """Yields the input of the first convolution before a mismatch, where that is one picture."""
     for suspect in reversed(mismatch.suspects):
         layer = places.layer_of(suspect)
         conv = _CONV.match(layer.class_name) if layer is not None else None
@@ -252,7 +252,7 @@ def _made(places: Places, mismatch: Mismatch, given: _Given) -> Iterator[_Given]
 
 
 def _assigned(given: _Given) -> Iterator[_Given]:
-    """Yields what the name in `a.sqrt()` was assigned in the same function, where that is a call or a part of something."""
+    """Yields the values assigned to the name in `a.sqrt()` in the same function, where these are calls or parts of something."""
     node: ast.AST = given.part.node
     while isinstance(node, ast.Call | ast.Attribute):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -287,7 +287,7 @@ def _at(places: Places, span: FileSpan | None, value: Value | None, expression: 
 
 
 def _input_at(places: Places, span: FileSpan | None, example: int) -> Value | None:
-    """Returns what the module got that is called at a place; of a Sequential and the layers in it, what that got."""
+    """Returns the input of the module that is called at a place; of a Sequential and the layers in it, that of the Sequential."""
     called = [each for each in places.trace.layers if each.call_span == span and each.example == example and each.calls]
     outermost = min(called, key=lambda layer: len(layer.path), default=None)
     return next(iter(outermost.calls[0].inputs), None) if outermost is not None else None
@@ -297,7 +297,7 @@ def _input_at(places: Places, span: FileSpan | None, example: int) -> Value | No
 
 
 def _ways(layer: LayerSeen, shape: Shape, need: int) -> Iterator[tuple[str, str]]:
-    """Yields what is called on a tensor so that a layer gets `need` where it looks for it."""
+    """Yields methods to call on a tensor so that a layer gets `need` where it looks for that size."""
     rank, conv = len(shape), _CONV.match(layer.class_name)
     if conv:
         dims = int(conv.group(1))

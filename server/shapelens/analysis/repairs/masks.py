@@ -38,7 +38,7 @@ class _Mask:
 
 
 def mask_fixes(places: Places, mismatch: Mismatch) -> Iterator[Fix]:
-    """Yields what may mend a mask of an attention, likely ones first. Each is run before it is offered."""
+    """Yields fixes of a mask of an attention, likely ones first. Each is run before it is offered."""
     mask_seen = _mask(places, mismatch)
     for each in _handed(places, mismatch, mask_seen) if mask_seen is not None else ():
         yield from _made_otherwise(places, each)

@@ -85,7 +85,7 @@ def _operands(place: Place) -> list[ast.expr]:
 
 
 def _functional(place: Place) -> str:
-    """Returns what a file calls `torch.nn.functional`."""
+    """Returns the name that a file has for `torch.nn.functional`."""
     for node in ast.walk(tree_of(place)):
         for name in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if name.asname and name.name in ("torch.nn.functional", "functional"):

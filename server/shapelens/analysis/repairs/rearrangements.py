@@ -233,7 +233,7 @@ def _reshapings(call: Call, first: int, shape: Sequence[int | None], sizes: Sequ
 
 
 def _left_for_one(name: str, others: Sequence[int | None], elements: int) -> list[int]:
-    """Returns what the other sizes leave for one of a view: a number where they are known, and -1. elements: of the tensor; 0 if
+    """Returns the sizes that the other ones leave for one of a view: a number where they are known, and -1. elements: of the tensor; 0 if
     unknown."""
     if -1 in others or name not in ("view", "reshape", "expand"):
         return []

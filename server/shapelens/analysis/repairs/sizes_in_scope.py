@@ -22,7 +22,7 @@ FACTORS = (2, 3, 4)  # what a name is multiplied with, as of the two directions 
 
 
 def size_expressions(places: Places, place: ArgumentPlace, wanted: Iterable[int], partner: tuple[LayerSeen, str] | None) -> list[str]:
-    """Returns what may be written for an argument so that it is one of these sizes: likely expressions first, none a bare number.
+    """Returns expressions that make an argument one of these sizes: likely expressions first, none a bare number.
 
     partner: the layer that the argument has to agree with, and its argument: it comes first, where it is written in names of the same
     function. What keeps the text that is there now comes next, then single names, and products of two.
@@ -45,9 +45,8 @@ def size_expressions(places: Places, place: ArgumentPlace, wanted: Iterable[int]
 
 
 def of_other_layers(places: Places, place: ArgumentPlace, wanted: Iterable[int]) -> list[str]:
-    """Returns what other layers of the same function are given for one of these sizes in an expression of all names that are written here:
-    `3 * patch**2` where `3 * patch` is written.
-    """
+    """Returns the arguments of other layers of the same function that are one of these sizes in an expression of all names that are written
+    here: `3 * patch**2` where `3 * patch` is written."""
     written = place.argument.text.strip() if place.argument is not None else ""
     names, scope = set(_NAME.findall(written)), scope_of(place)
     if scope is None or not names:
@@ -62,7 +61,7 @@ def of_other_layers(places: Places, place: ArgumentPlace, wanted: Iterable[int])
 def _of_partner(
     places: Places, place: ArgumentPlace, scope: Scope, sizes: frozenset[int], layer: LayerSeen, argument: str
 ) -> Iterator[str]:
-    """Yields what the other layer was given, where it is constructed in the same function."""
+    """Yields the arguments of the other layer, where the same function constructs that layer."""
     made = places.argument(layer, argument)
     if made is None or made.argument is None or made.file != place.file or not holds(scope.span, made.span):
         return

@@ -135,8 +135,8 @@ async def lack_of_memory(model: TrainedModel, limit: int, optimizer: str, autoca
 
 
 def _other_parts(model: TrainedModel, memory: MemoryProfile, peak: int) -> int:
-    """Returns what the parts of a step may take that a model no longer has when it is trained, as a head for other classes; all where it
-    has most parts no longer, or in another dtype. Each number has a gradient, a state and what its update takes for a while."""
+    """Returns the bytes of parts of a step that a model no longer has when it is trained, as a head for other classes; all where it has
+    most parts no longer, or in another dtype. Each number has a gradient, a state and what its update takes for a while."""
     built = sum(memory.parameter_storages) + sum(memory.buffer_storages)
     other = abs(built - model.bytes) if model.bytes is not None else 0
     return peak if other > OTHER_PARTS * built else COPIES * other

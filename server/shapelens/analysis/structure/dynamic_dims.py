@@ -45,7 +45,7 @@ class Way:
     tables: set[int] = field(default_factory=set)  # sizes of what modules hold, of dims behind others: a part of such a dim has gaps
 
     def difference(self, other: Way) -> Reason | None:
-        """Returns what another way does otherwise; None where it is the same."""
+        """Returns the reason why another way differs; None where the two are the same."""
         if other.fails:
             return Reason("mistake", other.where)
         for layer, (steps, span) in self.steps.items():
@@ -98,7 +98,7 @@ def _behind_others(shape: Sequence[int]) -> list[int]:
 
 
 def _steps(layer: LayerSeen) -> tuple[int, ...]:
-    """Returns how many steps a recurrent layer takes, of each of its calls."""
+    """Returns the number of steps of a recurrent layer, for each of its calls."""
     first = "batch_first=True" in layer.description
     shapes = [call.inputs[0].shape or [] for call in layer.calls if call.inputs]
     return tuple(sorted(shape[1 if first and len(shape) == 3 else 0] or 0 for shape in shapes if len(shape) > 1))

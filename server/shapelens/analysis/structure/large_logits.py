@@ -29,7 +29,7 @@ class LargeLogits:
 
 
 def large_logits(profile: ModelProfile, found: MemoryEstimate | None) -> LargeLogits | None:
-    """Returns what is to be said of a model's logits; None where they are small beside the rest."""
+    """Returns the finding about a model's logits; None where they are small beside the rest."""
     memory = profile.training
     if memory is None or found is None or found.error:
         return None

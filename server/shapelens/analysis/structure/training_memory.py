@@ -140,7 +140,8 @@ def _estimate(memory: MemoryProfile, device: str, optimizer: str, state: int, gr
 
 
 def _updating(memory: MemoryProfile, optimizer: str, device: str) -> int:
-    """Returns what an optimizer's step allocates for a while: for all parameters at once on a CUDA device, where it takes them together."""
+    """Returns the bytes that an optimizer's step allocates for a while: for all parameters at once on a CUDA device, where it takes them
+    together."""
     tensors = _TEMPORARIES.get(optimizer.lower(), 0)
     sizes = memory.trained_storages
     return (sum(sizes) if device == "cuda" and tensors else tensors * max(sizes, default=0)) if sizes else 0
@@ -156,7 +157,7 @@ def is_kept(made: Allocation, forward_end: int) -> bool:
 
 
 def rounding(device: str) -> Callable[[int], int]:
-    """Returns how many bytes a device's allocator takes for so many."""
+    """Returns a function from bytes to the bytes that a device's allocator takes for them."""
     if device == "cuda":
         return lambda size: -(-size // CUDA_BLOCK) * CUDA_BLOCK
     return lambda size: size

@@ -91,7 +91,7 @@ def repeats(rows: Sequence[ModuleRow]) -> Iterator[tuple[ModuleRow, int]]:
 
 
 def failure_of(mismatch: Mismatch, module: ProfiledModule | None, findings: Sequence[Finding]) -> Failure:
-    """Returns what is wrong, in the words of the document's finding where it has one for that."""
+    """Returns the failure, in the words of the document's finding where there is one."""
     same = [finding for finding in findings if finding.code == mismatch.code]
     places = [span for span in (mismatch.span, module.span if module is not None else None) if span is not None]
     near = [finding for finding in same if any(place.line <= finding.span.line <= place.end_line for place in places)]

@@ -22,7 +22,7 @@ _SHORTHANDS = {**SHORT_DTYPES, "int64": "i64", "bool": "bool"}
 
 
 def with_program(shown: Sequence[Trace], program: Trace, *, only_wrong: bool = False) -> list[Trace]:
-    """Returns what examples showed of a document, then what it saw of itself as a program.
+    """Returns the traces of a document's examples, then that of the document as a program.
 
     As classes are loaded, statements of a module run as their names are read; in the program they run in their order. Where one gave a
     tensor there, or was executed without a failure, that it failed as it was loaded is no mistake in it. An input that was only inferred
@@ -38,7 +38,7 @@ def with_program(shown: Sequence[Trace], program: Trace, *, only_wrong: bool = F
 
 
 def with_importing_program(shown: Sequence[Trace], view: Trace, *, only_wrong: bool = False) -> list[Trace]:
-    """Returns what is shown of a file, then what a program that imports it saw of it (views.py).
+    """Returns the traces shown of a file, then the view of a program that imports the file (views.py).
 
     What a class or function showed when it was given what may be wrong gives way, unless that shows more of it. So do the steps of a
     class, but where the program builds it as its example does and does not come to call it; and the methods of a class that is no module,
@@ -74,8 +74,8 @@ def _with_more_lines(guessed: Collection[tuple[str, int]], in_view: Collection[t
 
 
 def with_found(shown: Sequence[Trace], found: Trace) -> list[Trace]:
-    """Returns what is shown of a file, then what examples that were found for its classes saw on lines of which that shows nothing:
-    branches that a file which uses the classes does not come to. What is wrong with these examples does not count.
+    """Returns the traces shown of a file, then those of found examples on lines of which the others show nothing: branches that a file
+    which uses the classes does not come to. What is wrong with these examples does not count.
 
     A method with such a line shows what it was given there as well: `x: [B, T, 8] | [B, 3, 64, 64]`. An example that runs past what is an
     error where the class is used shows nothing: its shapes below would say that nothing is wrong.
@@ -264,8 +264,7 @@ def _names(value: Value) -> list[str]:
 
 
 def _not_shown_by_examples(program: Trace, shown: Sequence[Trace], *, only_wrong: bool = False) -> Trace:
-    """Returns what a document saw of itself as a program, as far as the examples of its classes have not shown it: they come with named
-    dims.
+    """Returns the trace of a document as a program, as far as the examples of its classes have not shown it: they come with named dims.
 
     A mismatch counts only where the code is at fault, rather than what stands in for the world around it.
     """

@@ -18,7 +18,8 @@ class Shown:
 
 
 def shown_for(trace: Trace, class_name: str, number: int = 0) -> Shown | None:
-    """Returns what shows a class: its own example (of several the one with this `number`), or that of a model that it is a part of."""
+    """Returns the example that shows a class: its own example (of several the one with this `number`), or that of a model that it is a part
+    of."""
     last = class_name.rpartition(".")[2]
     runs = [run for run in trace.examples if run.evidence != PROGRAM and run.expression]
     own = [run for run in runs if run.target in (class_name, last)]

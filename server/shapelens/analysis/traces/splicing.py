@@ -58,7 +58,7 @@ def _slots(old: Trace, rerun: Collection[int], new: Trace) -> list[tuple[int, in
 
 
 def _part(trace: Trace, examples: dict[int, int], layers: dict[int, int]) -> Trace:
-    """Returns what belongs to these examples, with their new numbers, and what belongs to none."""
+    """Returns the part of a trace that belongs to these examples, with their new numbers, or to none."""
     part = replace(
         trace,
         observations=[seen for seen in trace.observations if seen.example in examples],

@@ -85,7 +85,7 @@ def new_dim(size: int, kind: str, roots: FrozenSet[Axis] = frozenset()) -> Dim:
 
 
 def size_of(dim: Sequence[Factor]) -> int:
-    """Returns how many numbers a dim has."""
+    """Returns the size of a dim."""
     product = 1
     for factor in dim:
         product *= factor.size
@@ -122,7 +122,7 @@ def joined(factors: Sequence[Factor]) -> Dim:
 
 
 def viewed(dims: Sequence[Dim], shape: Sequence[int]) -> Tuple[Dims, List[Tear]]:
-    """Returns what a view makes of dims, and what it tears."""
+    """Returns the dims after a view, and the tears of the view."""
     given = [factor for dim in dims for factor in dim]
     torn = [factor.axis.tear for factor in given if factor.axis.tear is not None and not factor.axis.tear.is_mended]
     source = list(joined(given))
@@ -176,7 +176,7 @@ def _shares_axis(one: Sequence[Factor], other: Sequence[Factor]) -> bool:
 
 
 def _ends(sizes: Sequence[int]) -> List[int]:
-    """Returns how many numbers lie inside of each dim, from the innermost on: 1, then the products of the sizes."""
+    """Returns the strides of a contiguous tensor, from the innermost dim on: 1, then the products of the sizes."""
     found = [1]
     for size in reversed(sizes):
         found.append(found[-1] * size)

@@ -95,7 +95,7 @@ class TorchCall(NamedTuple):
         return argument(self.args, self.kwargs, index, *names, default=default)
 
     def dims(self, tensor: Tensor) -> Dims:
-        """Returns what the dims of a tensor are made of."""
+        """Returns the axes of a tensor's dims."""
         return self.tracking.dims_of(tensor)
 
 
@@ -134,7 +134,7 @@ class Tracking:
     # --- what is known of tensors ---
 
     def traced(self, tensor: Tensor) -> KnownDims:
-        """Returns what is known of a tensor; one that is met for the first time has axes of its own."""
+        """Returns the known dims of a tensor; one that is met for the first time has axes of its own."""
         found = tensor.__dict__.get(AXES)
         if isinstance(found, KnownDims) and tuple(map(size_of, found.dims)) == tuple(tensor.shape):
             return found
@@ -143,7 +143,7 @@ class Tracking:
         return made
 
     def dims_of(self, tensor: Tensor) -> Dims:
-        """Returns what the dims of a tensor are made of."""
+        """Returns the axes of a tensor's dims."""
         return self.traced(tensor).dims
 
     def _first_dims(self, tensor: Tensor) -> Dims:
@@ -258,7 +258,7 @@ class Tracking:
         return [combined(call, call.tensors, shape)] * len(call.results)
 
     def _softmax(self, call: TorchCall, given: List[KnownDims]) -> Optional[Softmax]:
-        """Returns what is still a distribution: masks, dropout and casts leave it one."""
+        """Returns the softmax of which a tensor is still a distribution: masks, dropout and casts leave it one."""
         if call.name in ("softmax", "softmax_") and call.tensors:
             dim = call.argument(1, "dim")
             dims = given[0].dims

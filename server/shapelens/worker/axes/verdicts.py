@@ -23,7 +23,7 @@ class Verdict:
 
 
 def verdicts(tracking: Tracking, output: Any) -> Iterator[Verdict]:
-    """Yields what to say of a run that gave an output."""
+    """Yields the verdicts on a run that gave an output."""
     outputs = [tracking.traced(tensor) for tensor in tensors_in(output, 64)]
     led_there: Set[AxisEvent] = set().union(*[each.events for each in outputs])
     for event in tracking.events:

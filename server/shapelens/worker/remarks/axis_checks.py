@@ -45,7 +45,7 @@ def _is_shifted(tensor: Tensor, asked: Sequence[int]) -> bool:
 
 
 def _boundaries(shape: Sequence[int]) -> Set[int]:
-    """Returns how many numbers lie inside of each dim of a shape, from the last one on."""
+    """Returns the strides of a contiguous tensor of a shape, from the last dim on."""
     found, product = {1}, 1
     for size in reversed(shape):
         product *= size

@@ -115,7 +115,7 @@ class Finder:
         return {node.name: node for node in self.tree.body if isinstance(node, ast.ClassDef)}
 
     def events(self) -> Iterator[Event]:
-        """Yields what the search finds, class by class. Run each `ExampleFound`, and call `ran`, before asking for the next event."""
+        """Yields the events of the search, class by class. Run each `ExampleFound`, and call `ran`, before asking for the next event."""
         wanted = self.search.classes
         all_known = bool(wanted) and all(name in self._known and _is_settled(self._known[name]) for name in wanted)
         examples: List[FoundExample] = []
@@ -402,7 +402,7 @@ class Finder:
         return [] if _is_built_by_project(found) else with_other_options(found.expression, self._nodes.get(found.target))
 
     def mistakes(self, found: FoundExample) -> Mapping[Mistake, Mismatch]:
-        """Returns what fails in a doubtful example and would in any other."""
+        """Returns the mismatches of a doubtful example that no other example avoids."""
         if found.mistakes is not None:
             return found.mistakes
         return certain_mistakes(self.runner, found.expression, found.variants, _said_of(found))
@@ -450,7 +450,7 @@ class Finder:
 
     @cached_property
     def _all_candidates(self) -> List[Candidate]:
-        """Returns what the project says of its classes, the strongest first."""
+        """Returns the candidates that the project speaks for, the strongest first."""
         classes = [known for known in self._nodes if self._class(known) is not None]
         found = usages(self.tree, classes)
         for path in self.search.users:
@@ -567,7 +567,7 @@ def _may_be_old(way: WayToBuild) -> bool:
 
 
 def _count_of(arguments: str) -> int:
-    """Returns how many arguments a call is given."""
+    """Returns the number of arguments of a call."""
     call = expression_of("f(%s)" % arguments)
     return len(call.args) + len(call.keywords) if isinstance(call, ast.Call) else 0
 

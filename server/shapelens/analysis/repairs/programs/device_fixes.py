@@ -230,7 +230,7 @@ def _after_name(places: Places, mismatch: Mismatch, place: Place, made: Place) -
 
 
 def _parameters_of(place: Place) -> list[str]:
-    """Returns what the function around a place is given, but for `self`."""
+    """Returns the parameters of the function around a place, but for `self`."""
     function = _function_at(place)
     if function is None:
         return []
@@ -257,7 +257,7 @@ def _here(places: Places, mismatch: Mismatch, place: Place, name: str) -> Iterat
 
 
 def _moves(places: Places, mismatch: Mismatch, where: Place) -> list[str]:
-    """Returns how the other side was moved, if that can be said at a place as well: `.to(device)`, `.cuda()`."""
+    """Returns the calls that moved the other side, if the place can make them as well: `.to(device)`, `.cuda()`."""
     there = places.locate(mismatch.origins[1].span)
     node = _expression(there) if there is not None else None
     if there is None or not isinstance(node, ast.Call):

@@ -97,7 +97,7 @@ def _without_to_tensor(place: Place) -> Iterator[Fix]:
 
 
 def _transforms(tree: ast.Module) -> str:
-    """Returns what a file calls torchvision's transforms; "" where it imports nothing of them."""
+    """Returns the name that a file has for torchvision's transforms; "" where it imports nothing of them."""
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "torchvision":
             for part in node.names:

@@ -163,8 +163,8 @@ def _detached_before(places: Places, mismatch: Mismatch, place: Place) -> Iterat
 
 
 def _detached_input(freed: Place, again: Place) -> Iterator[Fix]:
-    """Yields what two losses share, detached where the first of them uses it: the picture of a generator, for the loss of the
-    discriminator."""
+    """Yields fixes that detach a tensor shared by two losses, where the first one uses the tensor: the picture of a generator, for the loss
+    of the discriminator."""
     body = _block_around(tree_of(again), freed.span.line, again.span.line)
     made: dict[str, int] = {}
     for node in body:

@@ -196,8 +196,8 @@ class _Adjusting(FailedConstruction):
                     yield argument, "%s(%s)" % (READS_BOTH_WAYS, self.draft.template_of(value))
 
     def _missing_in_layer(self) -> Iterator[Proposal]:
-        """Yields what a layer lacks that stands for a module which the constructor takes: an attribute (`backbone.num_features`), or
-        parameters (`next(net.parameters())`)."""
+        """Yields the parts that a layer lacks which stands for a module that the constructor takes: an attribute (`backbone.num_features`),
+        or parameters (`next(net.parameters())`)."""
         there, name = getattr(self.error, "obj", None), getattr(self.error, "name", None)  # Python 3.10
         identity, with_weight = self.scope.layer("Identity"), self.scope.layer("PReLU")
         for argument in self.draft.arguments():

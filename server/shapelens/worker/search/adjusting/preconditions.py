@@ -70,7 +70,7 @@ def texts_in_message(failure: FailureSite, message: str) -> Iterator[Tuple[Edita
 
 
 def conditions(level: Level, elsewhere: bool = False) -> List[Condition]:
-    """Returns what had to hold for the statement that raised not to be reached. elsewhere: whatever kind of statement it is."""
+    """Returns the conditions that keep a run from the statement that raised. elsewhere: whatever kind of statement it is."""
     statement = level.statement
     if isinstance(statement, ast.Assert) and not elsewhere:
         return _parts(statement.test, True)
@@ -179,7 +179,7 @@ def _as_sequence(test: ast.expr, value: Any) -> Iterator[Any]:
 
 
 def _members(level: Level, node: ast.expr) -> List[Any]:
-    """Returns what a table in the condition holds: `mode in MODES`."""
+    """Returns the members of a table in the condition: `mode in MODES`."""
     try:
         table = level.evaluate(node)
     except Exception:

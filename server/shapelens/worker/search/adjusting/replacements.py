@@ -42,7 +42,7 @@ class FailedConstruction:
         return self.values.values(name, asked, uses or self._uses_of_part(name) or Uses())
 
     def _uses_of_part(self, name: str) -> Optional[Uses]:
-        """Returns what is done with a setting of this name, of whatever config object the class takes."""
+        """Returns the uses of a setting of this name, of whatever config object the class takes."""
         waiting = [uses for _, _, uses, _ in required_parameters(self.cls)]
         for uses in waiting:
             if name in uses.parts:

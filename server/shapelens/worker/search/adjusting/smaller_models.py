@@ -20,7 +20,7 @@ OTHERWISE = {"size", "dim", "channels", "features", "units", "width", "rate", "i
 
 
 def lighter(draft: Draft, scope: DocumentScope) -> List[BuildPlan]:
-    """Returns what to build instead of a model that takes too long; [] where its size is no default."""
+    """Returns plans for a smaller model in the place of one that takes too long; [] where its size is no default."""
     return shallower(draft, scope) + for_smaller_pictures(draft, scope)
 
 

@@ -55,7 +55,7 @@ NOTHING = AnnotatedKind("")
 
 
 def annotated_kind(annotation: Any, function: Any = None, depth: int = 0) -> AnnotatedKind:
-    """Returns what an annotation of a parameter of `function` asks for."""
+    """Returns the kind of value that an annotation of a parameter of `function` asks for."""
     if annotation is EMPTY or annotation is Any or depth > 4:
         return NOTHING
     if isinstance(annotation, typing.ForwardRef):
@@ -80,7 +80,7 @@ def annotated_kind(annotation: Any, function: Any = None, depth: int = 0) -> Ann
 
 
 def _of_generic(origin: Any, args: Tuple[Any, ...], function: Any, depth: int) -> Optional[AnnotatedKind]:
-    """Returns what `origin[args]` asks for; None for what is no generic of typing's or of a container."""
+    """Returns the kind of value that `origin[args]` asks for; None for what is no generic of typing's or of a container."""
     if origin in UNIONS:
         return _union([annotated_kind(arg, function, depth + 1) for arg in args])
     if origin is typing.Literal:

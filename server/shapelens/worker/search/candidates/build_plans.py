@@ -113,7 +113,7 @@ def _shared(prefix: str, name: str) -> str:
 
 
 def required_parameters(cls: type) -> List[Parameter]:
-    """Returns what has to be given to build a class, by its own `__init__` and by those that it hands `**kwargs` on to."""
+    """Returns the parameters that are required to build a class, by its own `__init__` and by those that it hands `**kwargs` on to."""
     if is_record(cls):
         return _fields(cls)
     found: List[Parameter] = []
@@ -160,7 +160,7 @@ def _asked(item: inspect.Parameter, init: Any, cls: type, owner: type) -> Tuple[
 
 
 def parameter_of(cls: type, name: str) -> Optional[Tuple[AnnotatedKind, Uses]]:
-    """Returns what a parameter of a class's constructor asks for, and what is done with it, be it required or not."""
+    """Returns the kind of value that a parameter of a class's constructor asks for, and its uses, be it required or not."""
     if is_record(cls):
         return next(((asked, uses) for field, asked, uses, _ in _fields(cls, True) if field == name), None)
     position = initialiser(cls)
@@ -177,8 +177,7 @@ def parameter_of(cls: type, name: str) -> Optional[Tuple[AnnotatedKind, Uses]]:
 
 
 def uses_of(cls: type, name: str) -> Optional[Uses]:
-    """Returns what is done with a parameter of a class's constructor, whatever it is annotated with; None where there is none of that
-    name."""
+    """Returns the uses of a parameter of a class's constructor, whatever it is annotated with; None where there is none of that name."""
     position = initialiser(cls)
     while position is not None and position[0] is not torch.nn.Module:
         if name in parameters_of(position[1]):

@@ -31,7 +31,7 @@ class DocumentScope:
                 self.classes[name] = value
 
     def expression(self, item: Any) -> Optional[str]:
-        """Returns how the document writes a class, function or module object; None where it cannot reach it."""
+        """Returns the document's expression for a class, function or module object; None where it cannot reach it."""
         for name, value in self.bound.items():
             if value is item:
                 return name
@@ -88,13 +88,13 @@ class DocumentScope:
 
 
 def resolved(path: str) -> Any:
-    """Returns what `package.module.name` is, of a package that is loaded; None where there is no such thing."""
+    """Returns the object `package.module.name` of a loaded package; None where there is no such thing."""
     first, *rest = path.split(".")
     return _part_of(sys.modules.get(first), rest)
 
 
 def _part_of(found: Any, path: List[str]) -> Any:
-    """Returns what a module or class has under a dotted name, without running any code of it; None where there is no such thing."""
+    """Returns the object under a dotted name of a module or class, without running any code of it; None where there is no such thing."""
     for part in path:
         found = inspect.getattr_static(found, part, None) if inspect.ismodule(found) or isinstance(found, type) else None
     return found

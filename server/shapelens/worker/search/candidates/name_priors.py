@@ -193,7 +193,7 @@ _OF_WIDTHS = {"ratio", "reduction", "blocks", "layers", "stages", "scale", "wind
 
 @functools.lru_cache(maxsize=4096)
 def prior_of(name: str, is_number: bool = False) -> Optional[Prior]:
-    """Returns what a name says of the value; None where it says nothing. is_number: as is known already."""
+    """Returns the prior that a name speaks for; None where a name says nothing. is_number: as is known already."""
     if name.lower() in SINGLE:
         return SINGLE[name.lower()]
     if not is_number and BOOLEAN.search(name.lower()):

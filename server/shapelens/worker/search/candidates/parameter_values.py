@@ -263,7 +263,7 @@ class ParameterValues:
         return length
 
     def _items_of(self, name: str, length: int, asked: AnnotatedKind, uses: Uses, prior: Prior, label: str, depth: int) -> List[str]:
-        """Returns what stands in a list of `length` items, as texts."""
+        """Returns the texts of the items in a list of `length` items."""
         inner, item = asked.item or NOTHING, uses.item or Uses()
         kind, owner = inner.kind or item.kind(), label[: -len(name)]
         if asked.items and len({part.kind for part in asked.items}) > 1:

@@ -30,7 +30,8 @@ def is_passed_on(function: Any, name: str) -> bool:
 
 
 def asks_whether_given(test: ast.expr) -> Optional[Tuple[ast.expr, bool]]:
-    """Returns what a condition asks whether it is None, with whether it is true where that is not; None for any other condition."""
+    """Returns the expression that a condition compares with None, with the truth of the condition where that expression is not None; None
+    for any other condition."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         other = test.comparators[0]
         if isinstance(other, ast.Constant) and other.value is None and isinstance(test.ops[0], (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
@@ -88,7 +89,7 @@ def _computes(value: Optional[ast.expr]) -> bool:
 
 
 def _truth(test: ast.expr, name: str, known: Dict[str, bool]) -> Optional[bool]:
-    """Returns what a condition is while the parameter is None; None where that depends on something else."""
+    """Returns the truth of a condition while the parameter is None; None where that depends on something else."""
     if isinstance(test, ast.Name):
         return False if test.id == name else known.get(test.id)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -55,7 +55,7 @@ def _owner(model: Any) -> Optional[type]:
 
 
 def _unpacked_at_once(function: Any, name: str) -> Optional[int]:
-    """Returns how many parts a parameter has that is only unpacked, `x, lengths = x`, before its name stands for something else; else
+    """Returns the number of parts of a parameter that is only unpacked, `x, lengths = x`, before its name stands for something else; else
     None."""
     index = index_of(function)
     loads = sorted(index.loads.get(name, ()), key=_position)

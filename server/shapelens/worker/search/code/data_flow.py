@@ -257,7 +257,8 @@ class _Function:
         return True
 
     def _dims_read(self, node: ast.Attribute, around: Optional[ast.AST]) -> int:
-        """Returns how many dims `x.shape[1]`, `x.size(1)` or `rows, width = x.shape` say that a tensor has; 0 where they say nothing."""
+        """Returns the number of dims that `x.shape[1]`, `x.size(1)` or `rows, width = x.shape` say that a tensor has; 0 where they say
+        nothing."""
         place: Optional[int] = None
         if node.attr == "shape" and isinstance(around, ast.Subscript) and around.value is node:
             place = integer(around.slice)

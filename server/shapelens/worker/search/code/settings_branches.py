@@ -137,8 +137,7 @@ def values_into(branch: Branch, branches: List[Branch]) -> List[Any]:
 
 
 def _held(function: Any) -> Dict[str, ast.expr]:
-    """Returns what names and attributes (`self.mode`) hold that are assigned once in a function, as far as that is a setting or a
-    condition."""
+    """Returns the values of names and attributes (`self.mode`) that a function assigns once, as far as that is a setting or a condition."""
     values: Dict[str, List[ast.expr]] = {}
     instead = _instead_of_missing(function)
     for node in ast.walk(function):
@@ -155,7 +154,7 @@ def _held(function: Any) -> Dict[str, ast.expr]:
 
 
 def _instead_of_missing(function: Any) -> Set[Tuple[str, ast.AST]]:
-    """Returns what is assigned anew where a condition has asked what a name or attribute holds: `if self.width is None: self.width = 8`."""
+    """Returns the names and attributes that are assigned anew after a condition on them: `if self.width is None: self.width = 8`."""
     found: Set[Tuple[str, ast.AST]] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.If):
@@ -166,7 +165,7 @@ def _instead_of_missing(function: Any) -> Set[Tuple[str, ast.AST]]:
 
 
 def _only_under_a_condition(function: Any) -> Dict[str, ast.expr]:
-    """Returns what attributes hold that `if condition:` assigns, as `value if condition else None`: else they are None, or are not
+    """Returns the values of attributes that `if condition:` assigns, as `value if condition else None`: else they are None, or are not
     there."""
     found: Dict[str, ast.expr] = {}
     for node in ast.walk(function):

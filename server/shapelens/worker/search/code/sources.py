@@ -139,7 +139,8 @@ def initialiser(cls: type, after: Optional[type] = None) -> Optional[Tuple[type,
 
 
 def look_up(node: ast.AST, function: Any) -> Any:
-    """Returns what a name or an attribute of a module or class in a function's text stands for; None where only running it tells.
+    """Returns the object that a name, or an attribute of a module or class, stands for in a function's text; None where only running it
+    tells.
 
     Statements of the file that did not run yet are not run for it.
     """

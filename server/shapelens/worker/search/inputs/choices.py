@@ -29,7 +29,7 @@ class ArgumentChoice(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Returns what its sizes are named by."""
+        """Returns the prefix of its sizes' names."""
         return "%s.%s" % (self.name, self.key) if self.container else self.name
 
     def is_in(self, line: str) -> bool:
@@ -50,12 +50,12 @@ class ChoiceNode:
 
     @property
     def error(self) -> Optional[BaseException]:
-        """Returns what ended its trial."""
+        """Returns the exception that ended its trial."""
         return self.trial.error if self.trial is not None else None
 
     @property
     def found(self) -> Optional[Mismatch]:
-        """Returns what failed in its trial."""
+        """Returns the mismatch of its trial."""
         return self.trial.found if self.trial is not None else None
 
     @property
@@ -79,7 +79,7 @@ class ChoiceNode:
 
     @property
     def key(self) -> Tuple[str, str]:
-        """Returns what tells it from others."""
+        """Returns the key that tells it from others."""
         return self.constructor, self.given
 
     @property
@@ -89,7 +89,7 @@ class ChoiceNode:
 
     @property
     def score(self) -> float:
-        """Returns how promising it is to go on from here."""
+        """Returns the promise of going on from here."""
         return (self.trial.reached if self.trial is not None else 0) * WORSE**self.used
 
 

@@ -230,7 +230,7 @@ def forms_of_dict_value(path: str) -> List[Form]:
 
 
 def scalars(parameter: inspect.Parameter) -> List[Form]:
-    """Returns what is given for a parameter whose annotation says that it is no tensor; [] where it does not say so."""
+    """Returns the forms of a parameter whose annotation says that it is no tensor; [] for other parameters."""
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else annotation.__name__ if isinstance(annotation, type) else str(annotation)
     text = re.sub(r"^(typing\.)?Optional\[(.*)\]$", r"\2", text.strip()).replace(" | None", "")

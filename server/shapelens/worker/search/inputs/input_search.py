@@ -139,7 +139,7 @@ class InputSearch:
         return LeftOut(self.runner, self._known.parameters, self.shapes, self._known.forms_of).with_one(node, model)
 
     def said(self, node: ChoiceNode) -> Optional[InputShape]:
-        """Returns what the text says of an input that a node follows."""
+        """Returns the text's words for an input that a node follows."""
         for argument in node.arguments:
             said = self.shapes.get(argument.name)
             if said is None or said.dims is None or said.source == "body" or argument.form is None:
@@ -251,7 +251,7 @@ def _is_new(node: ChoiceNode, other: ChoiceNode) -> bool:
 
 
 def _of_smaller_pictures(node: ChoiceNode) -> Optional[ChoiceNode]:
-    """Returns what took too long, with pictures of a few places; None where it has no pictures, or did not take too long."""
+    """Returns a choice that took too long, with pictures of a few places; None where it has no pictures, or did not take too long."""
     if node.trial is None or not isinstance(node.trial.error, TooLong):
         return None
     forms_given = [argument.form for argument in node.arguments if argument.form is not None]

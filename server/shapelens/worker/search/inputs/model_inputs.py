@@ -180,7 +180,7 @@ class ModelInputs:
         return forms.distinct_forms([*named, *own, *general], argument.path)[:MOST_FORMS]
 
     def said_of_key(self, name: str, key: str) -> Optional[InputShape]:
-        """Returns what the text says of the value of a dict, or of each dict of a list."""
+        """Returns the text's shape of the value of a dict, or of each dict of a list."""
         said = self.shapes.get(name)
         return dict(zip(said.keys, said.parts)).get(key) if said is not None else None
 
@@ -213,7 +213,7 @@ def _described_container(shape: InputShape) -> Container:
 
 
 def with_one_batch(shapes: Mapping[str, InputShape]) -> Dict[str, InputShape]:
-    """Returns what the text says of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
+    """Returns the text's shapes of inputs, with "B" for the batch: a name such as N is one where it comes first of three dims or more."""
     batches = {shape.dims[0] for shape in shapes.values() if shape.dims and len(shape.dims) > 2 and is_batch(str(shape.dims[0]))}
 
     def renamed(shape: InputShape) -> InputShape:

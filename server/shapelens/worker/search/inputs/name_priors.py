@@ -170,7 +170,7 @@ _NUMBER = {word: int(number) for word, number in (pair.split() for pair in _NUMB
 
 
 def number_for(name: str) -> Optional[int]:
-    """Returns what a parameter is given that is a number by its name; None where the name does not say so."""
+    """Returns the number for a parameter that is one by its name; None for other names."""
     return _NUMBER.get(words_of(name))
 
 

@@ -52,7 +52,7 @@ class Neighbours:
         self._reach = reach
 
     def of(self, node: ChoiceNode) -> Iterator[ChoiceNode]:
-        """Yields what to try after a node failed, the most promising first."""
+        """Yields the choices to try after a node failed, the most promising first."""
         if node.trial is None:
             return
         wanted = demands(node.trial)
@@ -206,7 +206,7 @@ class Neighbours:
 
     def _by_sizes(self, node: ChoiceNode, wanted: Sequence[Demand]) -> Iterator[ChoiceNode]:
         def reaches(sizes: Sizes) -> Optional[Trial]:
-            """Returns how an attempt with other sizes goes; None where it is not to be made."""
+            """Returns the trial of an attempt with other sizes; None where it is not to be made."""
             other = node_of(node.plan, node.arguments, sizes)
             return self._reach(other)
 

@@ -59,8 +59,7 @@ def described_by_parts(model: Any, names: Sequence[str]) -> Dict[str, InputShape
 
 
 def said_by_constructor(model: Any, constructor: str) -> Dict[str, Any]:
-    """Returns what the constructor of a model is given, and has for a default, by the names of its parameters, as far as that are
-    constants."""
+    """Returns the constants that the constructor of a model is given, or has for defaults, by the names of its parameters."""
     call = expression_of(constructor)
     if not isinstance(call, ast.Call) or not isinstance(model, torch.nn.Module):
         return {}
@@ -83,7 +82,7 @@ def _constant(node: ast.expr) -> Any:
 
 
 def channels_said(said: Mapping[str, Any], layer: Any) -> Optional[int]:
-    """Returns how many channels pictures have by what a constructor was given; None where it does not say so, or where the first layer does
+    """Returns the number of channels of pictures that a constructor was given; None where it was given none, or where the first layer does
     not take them, nor what they are put together to."""
     named = [value for name, value in said.items() if CHANNELS.fullmatch(name)]
     if len(named) != 1 or type(named[0]) is not int or named[0] < 1:
@@ -101,7 +100,7 @@ def settings_said(constructor: str) -> Dict[str, Any]:
 
 
 def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Dict[str, int]:
-    """Returns how many features inputs have, by the name of that size, as settings of their names say.
+    """Returns the numbers of features of inputs, by the name of that size, as settings of their names say.
 
     `enc_in` says those of `x_enc`, `in_context` those of `context`.
     """
@@ -114,8 +113,8 @@ def features_said(names: Sequence[str], said: Mapping[str, Any]) -> Dict[str, in
 
 
 def steps_apart_from_sizes(model: Any) -> int:
-    """Returns how many steps a sequence has, so that nothing fits only as a size of the model is that too: of a layer, or of each of its
-    heads."""
+    """Returns the number of steps of a sequence, so that nothing fits only as a size of the model is that too: of a layer, or of each of
+    its heads."""
     found: Set[int] = set()
     heads: Set[int] = set()
     for module in itertools.islice(module_tree.modules(model), MOST_COMPARED) if isinstance(model, torch.nn.Module) else ():

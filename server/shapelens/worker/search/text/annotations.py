@@ -72,7 +72,7 @@ def _renamed(shape: InputShape, meant: Dict[str, str]) -> InputShape:
 
 
 def _row(fact: Fact, rank: int) -> Dims:
-    """Returns what a fact says of the dims of a tensor of that rank; () where it is of another one."""
+    """Returns the dims that a fact says of a tensor of that rank; () for another rank."""
     if fact.dims is not None:
         return fact.dims if len(fact.dims) == rank else ()
     return _spread(fact.pattern, rank) if fact.pattern and len(fact.pattern) - 1 <= rank else ()
@@ -95,7 +95,7 @@ def _annotated(argument: ast.arg, aliases: Dict[str, ast.expr]) -> Optional[Inpu
 def _documented(
     function: ast.FunctionDef, cls: Optional[ast.ClassDef], parameters: Sequence[str], required: Sequence[str]
 ) -> List[Dict[str, InputShape]]:
-    """Returns what the method's docstring says, and the class's where it speaks of the method's parameters rather than of the
+    """Returns the shapes in the method's docstring, and in the class's where that speaks of the method's parameters rather than of the
     constructor's."""
     first = required[0] if len(required) == 1 or (required and required[0] in ("input", "inputs")) else None
     constructor = next((one for one in cls.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None) if cls else None
@@ -112,7 +112,7 @@ def _defaults_to_none(function: ast.FunctionDef, name: str) -> bool:
 
 
 def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputShape]:
-    """Returns what the sources, strongest first, and the body say together. None where that is nothing."""
+    """Returns the shape that the sources, strongest first, and the body say together; None where they say nothing."""
     ranks, certain = _ranks(body), [fact for fact in body if fact.strength == SURE]
     least = max([fact.min_rank for fact in certain], default=0)
     possible = [one for one in said if _possible(one, ranks, bool(_ranks(certain)), least)]
@@ -126,7 +126,8 @@ def _merged(said: Sequence[InputShape], body: Sequence[Fact]) -> Optional[InputS
 
 
 def _with_dims(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequence[int]) -> Optional[InputShape]:
-    """Returns what the strongest source that says dims or parts says, with the body's other ranks; else what the body does, if anything."""
+    """Returns the shape of the strongest source that says dims or parts, with the body's other ranks; else what the body does, if
+    anything."""
     shape = next((one for one in possible if one.dims is not None or one.parts), None)
     if shape is None:
         return _of_body(body, ranks) if any(fact.dims is not None and fact.strength >= USUAL for fact in body) else None
@@ -136,7 +137,7 @@ def _with_dims(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequ
 
 
 def _of_patterns(possible: Sequence[InputShape], body: Sequence[Fact], ranks: Sequence[int], least: int) -> Optional[InputShape]:
-    """Returns what is known where nobody says the dims: the first and the last ones, or how many there are at least."""
+    """Returns the shape where nobody says all dims: the first and the last ones, or how many there are at least."""
     pattern = _joined([fact.pattern for fact in body if fact.pattern and fact.strength == SURE])
     if pattern is None and not least and not ranks:
         return possible[0] if possible else None

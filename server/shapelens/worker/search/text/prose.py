@@ -71,8 +71,8 @@ def _described(entry: str, where: str) -> Optional[InputShape]:
 
 
 def _described_by_key(entry: str, where: str) -> Optional[InputShape]:
-    """Returns what an entry says of a dict's values, each behind its key: `"boxes": Tensor of dim [num_boxes, 4]`. None for fewer than
-    two."""
+    """Returns the shapes of a dict's values that an entry says behind each key: `"boxes": Tensor of dim [num_boxes, 4]`. None for fewer
+    than two."""
     starts = list(_KEY.finditer(entry))
     ends = [match.start() for match in starts[1:]] + [len(entry)]
     said = [(match[1], first_stated(entry[match.end() : end][:_MOST_OF_VALUE])) for match, end in zip(starts, ends)]

@@ -37,7 +37,7 @@ def ranks_of_call(node: ast.Call) -> List[Rank]:
 
 
 def _of_receiver(rank: Rank) -> Rank:
-    """Returns what the rank of `x.unsqueeze(1)` tells of x."""
+    """Returns the rank of x by that of `x.unsqueeze(1)`."""
     tensor, exact = rank.tensor, rank.exact
     while exact is not None and isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
         if tensor.func.attr not in _KEEPS_RANK and tensor.func.attr != "unsqueeze":
@@ -80,7 +80,7 @@ def _ranks(node: ast.Call) -> Iterator[Rank]:
 
 
 def _ranks_of(node: ast.Call, name: str, tensor: ast.expr, arguments: Sequence[ast.expr]) -> Iterator[Rank]:
-    """Yields what a call says of the ranks of a tensor, and of others beside it. arguments: all others."""
+    """Yields the ranks that a call says of a tensor, and of others beside it. arguments: all others."""
     if name in _MATRIX_RANKS:
         yield from (Rank(one, _MATRIX_RANKS[name], 0) for one in [tensor, *arguments])
     elif name == "permute":

@@ -50,7 +50,7 @@ def aliases_of(module: Optional[ast.Module]) -> Aliases:
 
 
 def from_annotation(annotation: Optional[ast.expr], aliases: Aliases) -> Optional[InputShape]:
-    """Returns what an annotation says; None where it says nothing of a tensor (`int`, `Foo`, no annotation)."""
+    """Returns the shape that an annotation says; None where the annotation is not of a tensor (`int`, `Foo`, no annotation)."""
     return _read(annotation, aliases, 0) if annotation is not None else None
 
 

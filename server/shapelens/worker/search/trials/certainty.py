@@ -362,7 +362,7 @@ def _changes_parameter_when_made(found: Mismatch) -> bool:
 
 
 def _forms_asked_for(found: Mismatch) -> Set[str]:
-    """Returns what a mismatch asks for that other sizes do not give."""
+    """Returns the kinds of demands of a mismatch that other sizes do not meet."""
     return {each.kind for each in demands(Trial(0, RefusedInput(found), found)) if each.kind in _OF_FORMS}
 
 

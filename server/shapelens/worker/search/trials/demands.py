@@ -43,7 +43,7 @@ class Demand:
 
 
 def demands(trial: Trial) -> List[Demand]:
-    """Returns what a failed attempt asks for, the most telling first."""
+    """Returns the demands of a failed attempt, the most telling first."""
     found = list(dict.fromkeys(_demands(trial)))
     return [demand for demand in found if demand.kind != "equal" or demand.got != demand.need][:MOST]
 
@@ -277,7 +277,7 @@ def _of_dtype(message: str, inputs: List[Value]) -> Iterator[Demand]:
 
 
 def _of_frame(traceback: Optional[TracebackType]) -> Iterator[Demand]:
-    """Yields what the condition says that guards the statement that raised: `assert h == self.size`, `if x.shape[1] % 8: raise …`."""
+    """Yields the demands of the condition that guards the statement that raised: `assert h == self.size`, `if x.shape[1] % 8: raise …`."""
     entries = []
     while traceback is not None:
         entries.append(traceback)
@@ -371,7 +371,7 @@ def _about_rank(node: ast.expr) -> bool:
 
 
 def _value(node: ast.expr, names: Any, local: Any) -> Any:
-    """Returns what an expression of a condition holds; None where that cannot be told."""
+    """Returns the value of an expression of a condition; None where nobody knows."""
     try:
         with torch._C.DisableTorchFunction():
             value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<condition>", "eval"), names, dict(local))

@@ -61,8 +61,7 @@ def other_ranks(expression: str) -> Iterator[str]:
 
 
 def _in_numbers(arguments: str) -> str:
-    """Returns what a model is called with, without the names of dims: another tensor may use one after the dim that says its size is
-    gone."""
+    """Returns the arguments of a model, without the names of dims: another tensor may use one after the dim that says its size is gone."""
     sizes = dict(_NAMED.findall(arguments))
     return _TENSOR.sub(lambda match: "%s[%s]" % (match[1], ", ".join(_number(dim, sizes) for dim in match[2].split(", "))), arguments)
 

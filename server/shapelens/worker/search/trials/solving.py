@@ -36,7 +36,7 @@ def sizes_for(
         return
 
     def reached(sizes: Sizes) -> Optional[Trial]:
-        """Returns what an attempt comes to; None where its sizes would hide a mistake: it might run to its end."""
+        """Returns the trial of an attempt; None where its sizes would hide a mistake, as the attempt might run to its end."""
         changed = {name: size for name, size in sizes.items() if free.get(name, size) != size}
         return None if hides(changed) else reaches(sizes)
 
@@ -440,7 +440,7 @@ def _bracketed(trial: Trial, demand: Demand, free: Sizes, group: Group, points: 
 
 
 def difference_to(trial: Trial, other: Optional[Trial], demand: Demand) -> Optional[int]:
-    """Returns what is left of a demand in another attempt; None where that failed elsewhere, or not at all."""
+    """Returns the difference that is left of a demand in another attempt; None where that failed elsewhere, or not at all."""
     if other is None or other.error is None or other.place != trial.place:
         return None
     index = [each.kind for each in demands(trial) if each == demand]

@@ -80,7 +80,7 @@ class TrialRunner:
 
     @property
     def seen_so_far(self) -> Dict[int, SeenValues]:
-        """Returns what the last attempt saw, be it to its end or not, with what was seen while its model was built."""
+        """Returns the values of the last attempt, be it over or not, with those from the construction of its model."""
         return {**self._before, **self.evaluation.recorder.seen}
 
     @property
@@ -258,8 +258,8 @@ class TrialRunner:
 
 
 def sources_first(runner: TrialRunner, where: str) -> str:
-    """Returns what to evaluate for an example, with %s for its expression: before it the functions that say what it is called with, as far
-    as they run, so that what they hold shows as well."""
+    """Returns the expression to evaluate for an example, with %s for the example's own: before it the functions that say what it is called
+    with, as far as they run, so that what they hold shows as well."""
     if where != "get_inputs()":
         return "%s"
     calls = [call for call in ("get_init_inputs()", "get_inputs()") if runner.whole(call).error is None]

@@ -107,7 +107,7 @@ def _without_weights(function: Function) -> List[str]:
 
 
 def _size(function: Function) -> Tuple[int, int]:
-    """Returns how large the model is likely to be: by its name, then by the numbers in the function."""
+    """Returns the likely size of the model: by its name, then by the numbers in the function."""
     words = re.findall(r"[a-z]+\d*|\d+", function.name.lower())
     words += [part for word in words for part in re.findall(r"[a-z]+|\d+", word)]
     rank = 3 if HUGE & set(words) else 2 if LARGE & set(words) else 0 if SMALL & set(words) else 1

@@ -14,7 +14,7 @@ from .scripts.module_names import ModuleNames
 
 
 def usages_elsewhere(text: str, file: str, classes: Sequence[str], document: ast.Module, document_file: str) -> List[Candidate]:
-    """Returns what the text of `file`, perhaps a notebook or documentation, says of the document's `classes`: usages(), said to be from
+    """Returns the usages of the document's `classes` in the text of `file`, perhaps a notebook or documentation: usages(), said to be from
     "train.py:40".
 
     [] where it does not parse.

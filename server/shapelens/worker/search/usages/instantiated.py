@@ -243,7 +243,7 @@ class _ConfigurationWriter:
         return written if expression_of(written) is not None else None
 
     def _referred(self, text: str) -> Any:
-        """Returns what `${a.b}` stands for in this file; None where that stands elsewhere."""
+        """Returns the value of `${a.b}` in this file; None where another file has the value."""
         match = _REFERENCE.fullmatch(text.strip())
         value: Any = self._document if match is not None else None
         for key in match.group(1).split(".") if match is not None else ():

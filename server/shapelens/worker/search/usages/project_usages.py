@@ -138,7 +138,7 @@ def _of_functions(script: Script, writer: UsageWriter) -> List[Candidate]:
 
 
 def _interface(node: ast.ClassDef) -> List[List[str]]:
-    """Returns what a model is built and called with: that of the last class is what the file is about, and other versions of it have the
+    """Returns the names of a model's parameters: those of the last class is what the file is about, and other versions of it have the
     same."""
     functions = [method(node, name) for name in ("__init__", "forward")]
     return [[each.arg for each in all_parameters(function)] for function in functions if function is not None]

@@ -57,7 +57,7 @@ def _picture_size(node: ast.Call) -> Optional[Tuple[int, int]]:
 
 
 def sample(shorthands: List[Optional[ast.expr]]) -> Optional[ScriptValue]:
-    """Returns what a data set of these tensors gives: one row of each. None where it is not known."""
+    """Returns the sample of a data set of these tensors: one row of each; None where nobody knows the tensors."""
     parts = []
     for node in shorthands:
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):

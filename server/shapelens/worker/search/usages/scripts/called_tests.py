@@ -85,7 +85,7 @@ class CalledTests:
         return found
 
     def _fixture(self, name: str, owner: Optional[ast.ClassDef], depth: int) -> Optional[ast.expr]:
-        """Returns what a fixture makes; None for those of pytest itself and of other files."""
+        """Returns the expression that a fixture makes; None for those of pytest itself and of other files."""
         own = method(owner, name) if owner is not None else None
         function = own if own is not None and any(_ends(each, "fixture") for each in own.decorator_list) else self._fixtures.get(name)
         if function is None or depth > DEEPEST:

@@ -77,7 +77,7 @@ def empty_lists(values: Mapping[str, ScriptValue]) -> Set[str]:
 
 
 def turns_of(value: ScriptValue) -> Optional[ast.expr]:
-    """Returns how many turns a loop over `range(n)` takes; None for any other loop."""
+    """Returns the number of turns of a loop over `range(n)`; None for any other loop."""
     known = value.known()
     is_range = isinstance(known, ast.Call) and dotted(known.func) == "range" and len(known.args) == 1
     return known.args[0] if is_range else None  # type: ignore[union-attr]
@@ -90,7 +90,7 @@ def first_of(node: ast.expr) -> ast.expr:
 
 
 def iterated(name: str, given: List[ScriptValue]) -> Optional[ScriptValue]:
-    """Returns what `enumerate`, `zip` and progress bars make of what they are given, for a loop; None for any other function."""
+    """Returns the items of `enumerate`, `zip` and progress bars, for a loop; None for any other function."""
     tail = name.rpartition(".")[2]
     if tail == "enumerate" and given:
         return _pairs([ScriptValue(constant(0)), first_element(given[0])])

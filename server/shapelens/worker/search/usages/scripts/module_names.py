@@ -34,7 +34,7 @@ class ModuleNames:
 
     @property
     def imports(self) -> Dict[str, str]:
-        """Returns what an imported name is: {"np": "numpy", "F": "torch.nn.functional"}."""
+        """Returns the full names of imported names: {"np": "numpy", "F": "torch.nn.functional"}."""
         if self._imports is None:
             self._imports = {}
             for node in ast.walk(self.tree):  # Functions import what they need too, by the same names as a rule.

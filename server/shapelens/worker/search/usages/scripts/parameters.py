@@ -53,7 +53,7 @@ def _default(node: ast.Call) -> Optional[ast.expr]:
 
 
 def from_decorators(decorators: Sequence[ast.expr]) -> Dict[str, ast.expr]:
-    """Returns what decorators give to parameters: pytest's first case, a default of click's."""
+    """Returns the values that decorators give to parameters: pytest's first case, a default of click's."""
     found: Dict[str, ast.expr] = {}
     for node in decorators:
         if not isinstance(node, ast.Call):

@@ -24,7 +24,7 @@ class ScriptScope:
     returned: List[ScriptValue] = field(default_factory=list)
 
     def find(self, name: str) -> Optional[ScriptValue]:
-        """Returns what a dotted name holds; None for one that no scope knows."""
+        """Returns the value of a dotted name; None for one that no scope knows."""
         first = name.partition(".")[0]
         scope: Optional[ScriptScope] = self
         while scope is not None:

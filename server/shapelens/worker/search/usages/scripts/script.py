@@ -164,7 +164,7 @@ class Script(StatementEvaluator):
             inner.values[function.args.vararg.arg] = ScriptValue(items=tuple(given.positional[len(parameters) :]))
 
     def _unless_given(self, name: str, by_decorator: Mapping[str, ast.expr], defaults: Mapping[str, ast.expr]) -> Optional[ScriptValue]:
-        """Returns what a parameter is that no call gives: what a decorator says, else its default, else a fixture of that name."""
+        """Returns the value of a parameter that no call gives: that of a decorator, else its default, else a fixture of that name."""
         for said in (by_decorator, defaults):
             if name in said:
                 return self.value(said[name], self.module)
@@ -179,7 +179,7 @@ class Script(StatementEvaluator):
         return ScriptValue(model=annotated, is_model=True)
 
     def _likely(self, name: str) -> Optional[ScriptValue]:
-        """Returns what a parameter of a function is that nothing calls: by its name, if there is just one thing of the kind."""
+        """Returns the value of a parameter of a function that nothing calls: by its name, if there is just one thing of the kind."""
         words = set(name.lower().split("_"))
         if words & {"loader", "dataloader", "dl"} and self.loaders:
             return self.loaders[0]

@@ -52,7 +52,7 @@ class ExpressionEvaluator:
         return self._options
 
     def value(self, node: Optional[ast.AST], scope: ScriptScope) -> ScriptValue:
-        """Returns what an expression comes to. Never raises."""
+        """Returns the value of an expression. Never raises."""
         if node is None:
             return UNKNOWN
         method = getattr(self, "_read_" + type(node).__name__.lower(), self._rebuilt)
@@ -259,7 +259,7 @@ class ExpressionEvaluator:
     # --- calls ---
 
     def arguments(self, node: ast.Call, scope: ScriptScope) -> CallArguments:
-        """Returns what a call is given, with `*` and `**` of what is known written out."""
+        """Returns the arguments of a call, with `*` and `**` of known values written out."""
         given = CallArguments([], [])
         for part in node.args:
             given.positional += self._spread(part, scope)
@@ -422,7 +422,7 @@ def _same_tensor(base: ScriptValue, name: str, given: CallArguments) -> ScriptVa
 
 
 def _text_of(part: ast.expr) -> Optional[str]:
-    """Returns what a part of an f-string is written as; None where that is not known."""
+    """Returns the text of a part of an f-string; None where nobody knows the text."""
     is_plain = isinstance(part, ast.FormattedValue) and part.conversion == -1 and part.format_spec is None
     held = part.value if is_plain else part  # type: ignore[attr-defined]
     return str(held.value) if isinstance(held, ast.Constant) else None

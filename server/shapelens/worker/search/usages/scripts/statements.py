@@ -26,7 +26,7 @@ class StatementEvaluator(ExpressionEvaluator):
         self.unsure_places = 0  # of the code that is gone through: whether it runs, or with what, only running it would tell
 
     def kept(self, name: str, value: ScriptValue, scope: ScriptScope) -> ScriptValue:
-        """Returns what a name is to hold: the value, or a name of the document for it."""
+        """Returns the value to keep for a name: the value, or a name of the document for it."""
         raise NotImplementedError
 
     def block(self, body: Sequence[ast.stmt], scope: ScriptScope) -> bool:

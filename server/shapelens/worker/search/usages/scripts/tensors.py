@@ -82,7 +82,7 @@ class Tensors:
         return self.names.canonical(node)
 
     def _made(self, node: ast.AST) -> Optional[Made]:
-        """Returns what an expression makes, if it makes a tensor of sizes that it says."""
+        """Returns the tensor that an expression makes with sizes that the expression says."""
         if is_shorthand(node):
             inner = node.slice  # type: ignore[attr-defined]
             return node.value.id, list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ class Tensors:
         return self._called(node) if isinstance(node, ast.Call) else self._computed(node)
 
     def _called(self, node: ast.Call) -> Optional[Made]:
-        """Returns what a call makes, by its full name."""
+        """Returns the result of a call, by its full name."""
         name = self._full(node.func)
         if name in OF_SIZES or (name in OLD and not (len(node.args) == 1 and isinstance(node.args[0], (ast.Call, ast.List)))):
             found = self._of_sizes(node, OF_SIZES.get(name) or OLD[name], name in OLD)
@@ -276,7 +276,7 @@ class _ShorthandWriter(ast.NodeTransformer):
 
 
 def _length(size: Optional[int], bounds: ast.Slice) -> Optional[int]:
-    """Returns how much of a dim a slice takes; None where its bounds are not known."""
+    """Returns the size that a slice leaves of a dim; None where nobody knows its bounds."""
     given = [integer(part) for part in (bounds.lower, bounds.upper, bounds.step)]
     parts = (bounds.lower, bounds.upper, bounds.step)
     if size is None or any(part is not None and number is None for part, number in zip(parts, given)) or given[2] == 0:

@@ -19,7 +19,7 @@ BATCH = 2  # where a tool adds one itself
 
 
 def inputs_of_tool(name: str, given: CallArguments) -> Optional[CallArguments]:
-    """Returns what the model is called with; None where the tool is none of these, or does not say."""
+    """Returns the arguments of the model; None where the tool is none of these, or does not say them."""
     tail = name.rpartition(".")[2]
     keyword = CALLS_IT.get(tail) or (OF_TORCH.get(tail) if name.startswith("torch.") else None)
     if keyword is not None:

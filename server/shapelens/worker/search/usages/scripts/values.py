@@ -39,7 +39,7 @@ class ScriptValue:
         return self.node
 
     def known(self) -> Optional[ast.expr]:
-        """Returns what it holds, as far as the text says."""
+        """Returns its value, as far as the text says."""
         return self.literal if self.literal is not None else self.node
 
 
@@ -78,7 +78,7 @@ def constant(value: Union[str, int, float, bool, None]) -> ast.expr:
 
 
 def size_of(node: ast.AST) -> int:
-    """Returns how many nodes a tree has. Parts are shared between trees, so that it is kept with each."""
+    """Returns the number of nodes of a tree. Parts are shared between trees, so that it is kept with each."""
     known = node.__dict__.get(_SIZE)
     if known is None:
         known = node.__dict__[_SIZE] = 1 + sum(map(size_of, ast.iter_child_nodes(node)))
