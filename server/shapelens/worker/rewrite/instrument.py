@@ -243,6 +243,8 @@ class Rewriter(ExpressionRewriter):
         if isinstance(node, ast.While):
             turn = self._call(TURN, [ast.Constant(node.lineno)], place_of(node.test))
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [node.test, turn]), node.test)
+            ended = self._call(TURN, [ast.Constant(node.lineno), ast.Constant(False)], place_of(node.test))
+            node.orelse = [ast.copy_location(ast.Expr(ended), node), *node.orelse]
         return node
 
     def _reports_of_body(self, node: Any) -> List[ast.stmt]:

@@ -22,7 +22,7 @@ GENERATED = "__shapelens_generated__"  # (items, with reports, without) -> the s
 MODEL_TURNS = "__shapelens_model_turns__"  # (iterable) -> the items that a `for` in a method of a model takes
 UNKNOWN_AT = "__shapelens_unknown_at__"  # (k): nothing is known of the value of site k, as its statement failed
 WINDOW = "__shapelens_window__"  # (lower, upper, upper - lower) -> slice, the first one of its length where its bounds depend on data
-TURN = "__shapelens_turn__"  # (line) -> whether a `while` goes on, as far as that does not depend on its condition
+TURN = "__shapelens_turn__"  # (line, whether its condition holds) -> whether a `while` goes on, as far as that is not up to its condition
 
 # What takes the place of Python's own functions: their result is not known where one of their arguments is not.
 NUMBERS = {"int": "__shapelens_int__", "max": "__shapelens_max__", "min": "__shapelens_min__"}

@@ -8,6 +8,7 @@ So unknown sizes need no bookkeeping; they are shown as `?`, and an operation th
 from __future__ import annotations
 
 import sys
+from types import CodeType, FrameType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 SIZE = 16_777_259  # A prime: what is computed from it keeps its distance from sizes that are powers of two or their multiples.
@@ -45,7 +46,7 @@ class UnknownsOfExample:
         self.cut = False  # whether a loop over an unknown number of things ended early: what it gathered is of unknown length
         self.ended_early = 0  # how many iterators have ended before their last item, as all of their items are alike
         self.partial: Dict[int, Any] = {}  # by id: what is only a part of what a loop would have gathered, or gone through
-        self.turns: Dict[Tuple[int, int], int] = {}  # of `while` loops since then, by line and frame
+        self.turns: Dict[Tuple[CodeType, int], List[_WhileLoop]] = {}  # of `while` loops since then, by function and line
         self.in_library = False  # whether a library's module runs on sizes that nobody knows
         self.silent = 0  # mismatches of which nothing was said for that reason
 
@@ -217,17 +218,45 @@ def turns(steps: Any) -> Any:
     return short
 
 
-def turn(line: int) -> bool:
-    """True if the `while` of a line may take another turn: where sizes are unknown its condition may never become false."""
+def turn(line: int, holds: bool = True) -> bool:
+    """True if the `while` of a line may take another turn: where sizes are unknown its condition may never become false.
+
+    holds: False once the condition has ended the loop, which may begin anew.
+    """
     if not state.met:
         return True
-    loop = line, id(sys._getframe(1))
-    state.turns[loop] = state.turns.get(loop, 0) + 1
-    if state.turns[loop] <= MOST_WHILE + few():
+    frame = sys._getframe(1)
+    loops = state.turns.setdefault((frame.f_code, line), [])
+    if not holds:
+        del loops[len(loops) - 1 if loops and loops[-1].frame is frame else len(loops) :]
+        return False
+    if not loops or loops[-1].frame is not frame:
+        running = _frames_around(frame) if loops else []
+        loops[:] = [loop for loop in loops if any(loop.frame is each for each in running)]  # The others have ended, and their calls.
+        loops.append(_WhileLoop(frame))
+    loops[-1].count += 1
+    if loops[-1].count <= MOST_WHILE + few():
         return True
     state.cut = True
-    del state.turns[loop]
+    loops.pop()
     return False
+
+
+class _WhileLoop:
+    """The turns of a `while` in one call of a function."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self.frame = frame
+        self.count = 0
+
+
+def _frames_around(frame: Optional[FrameType]) -> List[FrameType]:
+    """Returns the frames of the calls that a frame is in, itself not among them."""
+    found: List[FrameType] = []
+    while frame is not None and frame.f_back is not None:
+        frame = frame.f_back
+        found.append(frame)
+    return found
 
 
 def cut_short(containers: Iterable[Any]) -> None:
