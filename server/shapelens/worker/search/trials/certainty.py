@@ -320,6 +320,8 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
         return False
     if is_ill_formed(found) or _changes_parameter_when_made(found):
         return True
+    if _is_item_of_input(found):
+        return False
     if not found.inputs and found.code in OF_CONSTRUCTORS:
         return _is_refused_by_constructor(found)
     if _are_sizes_said(found) or found.pinned is not None:
@@ -327,6 +329,12 @@ def _may_be_certain(found: Mismatch, *, is_alone: bool) -> bool:
     if found.code == "layer-as-function" or (found.code == "layer-input" and found.origins):
         return True
     return is_alone and _may_be_certain_alone(found)
+
+
+def _is_item_of_input(found: Mismatch) -> bool:
+    """True if an input was indexed for what failed, as a list of feature maps is: `conv_out[-1]`. Its items may have sizes of their own."""
+    indexed = found.origins[0] if len(found.origins) == 1 else None
+    return indexed is not None and indexed.operation == "__getitem__" and bool(indexed.shape) and indexed.shape[1:] == indexed.result
 
 
 def _is_refused_by_constructor(found: Mismatch) -> bool:
