@@ -100,7 +100,7 @@ def followed(text: str, observed: int = 1000) -> tuple[dict[str, Any], list[tupl
         BOUND: lambda number, *values: True,
         READ: lambda number, function: None,
         TURNS: lambda steps: steps,
-        TURN: lambda line: True,
+        TURN: lambda line, holds=True: holds,
         UNKNOWN_AT: lambda number: None,
         "B": Base,
     }
