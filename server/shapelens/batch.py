@@ -291,7 +291,7 @@ class Batch:
         """Returns the traces of a file, its own examples first. Programs that import it add their values where no other trace has any.
         Classes with guessed inputs get the calls of these programs."""
         file, module, settings = analysed.path, analysed.module, analysed.settings
-        names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0]))
+        names = with_users(module, unshown(module, merged(file, shown)) | guessed_classes(shown[0], shown[1:]))
         importers = self._importers(file, settings, module) if names else []
         modules = {path: parsed for path in importers if (parsed := parsed_file(path, module.definitions)) is not None}
         likely = likely_programs(speaking_of([(path, parsed.text) for path, parsed in modules.items()], names))

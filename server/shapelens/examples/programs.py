@@ -30,6 +30,11 @@ _DOES = re.compile(r"^(?!(?:import|from|class|def|async)\b|[rRbBuU]{0,2}[\"']|[@
 _ACTS = re.compile(r"^(?:(?:if|for|while|with|try)\b|[\w.]+\()", re.MULTILINE)
 _IS_TEST = re.compile(r"(?:^|[/\\])(?:test_[^/\\]*|[^/\\]*_test)\.py$")
 _FUNCTION = re.compile(r"^def[ \t]+(\w+)[\s\S]*?(?=^[\w@]|\Z)", re.MULTILINE)
+_WHOLE_CLASS = re.compile(r"^class[ \t]+(\w+)[\s\S]*?(?=^[\w@]|\Z)", re.MULTILINE)
+_RENAMED = re.compile(r"\b(\w+)[ \t]+as[ \t]+(\w+)")
+# What takes a name out of a module by a value: `getattr(models, args.arch)`, `models.__dict__[args.arch]`.
+_BY_VALUE = re.compile(r"\bgetattr\([ \t]*([A-Za-z_]\w*)[ \t]*,[ \t]*(?![\"'])|\b(\w+)\.__dict__\[[ \t]*(?![\"'])")
+_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\n#]+)", re.MULTILINE)
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
@@ -53,16 +58,27 @@ def does_something(module: Module) -> bool:
 
 
 def speaking_of(texts: Iterable[tuple[str, str]], names: Collection[str]) -> list[tuple[str, str]]:
-    """Returns those of some files, paths and texts, that name one of `names`. A function of a nearer file that does so counts as well.
+    """Returns those of some files, paths and texts, that name one of `names`, or may take it out of a module by a value.
 
-    A script that builds a model by `get_network(args)` does not name its class. texts: the nearest first.
+    A function of a nearer file that returns one counts as well, a class that is made of one, and the name that an import gives it: a script
+    that builds a model by `get_network(args)` does not name its class. texts: the nearest first, each of which leads to the file.
     """
     known, found = set(names), list[tuple[str, str]]()
     for path, text in texts:
         if mentions(text, known):
             found.append((path, text))
             known.update(block[1] for block in _FUNCTION.finditer(text) if "return " in block[0] and mentions(block[0], known))
+            known.update(block[1] for block in _WHOLE_CLASS.finditer(text) if mentions(block[0], known))
+            known.update(renamed[2] for renamed in _RENAMED.finditer(text) if renamed[1] in known)
+        elif _takes_by_value(text):
+            found.append((path, text))
     return found
+
+
+def _takes_by_value(text: str) -> bool:
+    """True if a text takes what an imported module has by a name that is a value: `getattr(models, args.arch)`."""
+    asked = {match[1] or match[2] for match in _BY_VALUE.finditer(text)}
+    return bool(asked) and any(not asked.isdisjoint(re.findall(r"\w+", names)) for names in _IMPORTED.findall(text))
 
 
 def likely_programs(texts: Iterable[tuple[str, str]]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -185,10 +185,20 @@ def classes_of_program(program: Trace) -> set[str] | None:
     return {layer.class_name for layer in program.layers if layer.example in own and layer.calls}
 
 
-def guessed_classes(trace: Trace) -> set[str]:
-    """The names of the classes whose examples have inputs that nobody spoke of."""
+def guessed_classes(trace: Trace, views: Iterable[Trace] = ()) -> set[str]:
+    """The names of the classes whose examples have inputs that nobody spoke of.
+
+    views: of a file, from runs of others that import it; there they are parts of models with such inputs.
+    """
     runs = [run for run in trace.examples if run.evidence in _OF_USE and run.call is None and not run.file]
-    return {run.target.rpartition(".")[2] for run in runs if run.target}
+    return {run.target.rpartition(".")[2] for run in runs if run.target}.union(*map(_parts_of_guessed, views))
+
+
+def _parts_of_guessed(view: Trace) -> set[str]:
+    """The names of a file's classes that only examples with inputs that nobody spoke of are seen to call."""
+    guessed = {number for number, run in enumerate(view.examples) if run.evidence in _OF_USE and run.call is None}
+    seen = [(outermost(each), each.example in guessed) for each in view.observations if each.span.file == view.file]
+    return {name for name, is_guessed in seen if is_guessed and name} - {name for name, is_guessed in seen if not is_guessed}
 
 
 def _contradicted(trace: Trace, program: Trace) -> dict[int, tuple[LayerSeen, LayerCall]]:

@@ -74,6 +74,10 @@ class ImporterTraces:
             runs = [run for number, run in enumerate(self._program.trace.examples) if number not in wrong and run.error is None]
             self._established |= {(run.target, run.expression) for run in runs if run.target}
 
+    def views(self) -> list[protocol.Trace]:
+        """Returns what the document shows in runs of other files' examples."""
+        return [each.trace for each in self._by_file.values()]
+
     def add(self, trace: protocol.Trace, module: Module, run: RepeatableRun) -> None:
         """A run of another file went through the document when its text was that of `module`. Replaces that file's earlier trace."""
         self._merged.clear()

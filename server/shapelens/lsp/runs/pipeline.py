@@ -200,7 +200,7 @@ class Pipeline:
 
     def _guessed(self, document: Document) -> set[str]:
         own = self._own(document)
-        return guessed_classes(own) if own is not None else set()
+        return guessed_classes(own, document.importer_traces.views()) if own is not None else set()
 
     def _programs_to_follow(self, document: Document, module: Module) -> list[Document]:
         """The programs that import a document and are followed: for what nothing else shows of it, and for classes with guessed inputs."""

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Iterator, List, NoReturn, Optional
 
 from ..loading.asked_for import asked_for, leading_to
+from ..loading.configuration_files import configuration_file
 from ..loading.documented_commands import Command, documented_command
 from .compilers import Replacement
 
@@ -33,6 +34,10 @@ class CommandLine(List[str]):
             self._documented = [documented_command(super().__getitem__(0), self._root, wanted)]
         return self._documented[0]
 
+    def configuration(self, option: str) -> Optional[str]:
+        """The path of the project's file of settings for an option; None where the option asks for none, or there is none."""
+        return configuration_file(super().__getitem__(0), self._root, option)
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, int) and index >= len(self):
             return "1"
@@ -46,7 +51,10 @@ def _plausible(action: Any) -> Any:
     kind = action.type
     if kind in (int, float):
         return kind(1)
-    return None if kind is not None and kind is not str else asked_for(action.dest) or action.dest
+    if kind is not None and kind is not str:
+        return None
+    file = sys.argv.configuration(action.dest) if isinstance(sys.argv, CommandLine) else None
+    return asked_for(action.dest) or file or action.dest
 
 
 def _parse(parser: Any, args: Any = None, namespace: Any = None) -> Any:

@@ -34,7 +34,9 @@ _DUPLICATE = "duplicate dims"
 _OF_OTHER_RANK = "values to match the convolution dimensions"  # The kernel of a convolution has too many dims, or too few.
 _OF_STAND_IN = re.compile(r"this needs what .* gives, which is not known")  # something that failed before is used
 # What a constructor refuses for what it was given, which a guess may have brought about: a list in the place of layers, a sum of no sizes.
-_OF_ARGUMENTS = re.compile(r"is not a Module subclass|must be greater than zero|should be .*zero|negative")
+_OF_ARGUMENTS = re.compile(
+    r"is not a Module subclass|must be greater than zero|should be .*zero|negative|string formatting|not str\b|'str'"
+)
 _REFUSING = re.compile(r"(\w+)\.__init__\(\)")  # the class whose constructor takes other arguments
 OF_CONSTRUCTORS = ("attention-heads", "layer-arguments")  # findings of what constructors of layers refuse
 JOINING = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
