@@ -19,7 +19,7 @@ from ..trace.devices import CPU, Meeting, Placement, devices
 from ..trace.provenance import known_sizes
 from ..trace.suspects import modules_running
 from ..trace.value_summary import LAYER, key_of, value_of
-from .sure_mistakes import parsed
+from .failing_lines import parsed
 
 Tensor = torch.Tensor
 

@@ -12,6 +12,7 @@ import torch
 
 from ..meta.expected_shapes import Shape
 from ..meta.mode import NotRecovered
+from ..trace.value_summary import STAND_IN, VAGUE
 
 Tensor = torch.Tensor
 FUNCTIONS = ("rearrange", "reduce", "repeat", "einsum")
@@ -88,9 +89,16 @@ def _guarded_layer(forward: Any, function: Any) -> Any:
     return guarded
 
 
+def _is_vague(value: Any) -> bool:
+    """True if nothing is known of the shape of a tensor, not even how many dims it has."""
+    return isinstance(value, Tensor) and value.__dict__.get(STAND_IN) == VAGUE
+
+
 def _guarded(function: Any, refused: Callable[..., Any]) -> Any:
     @functools.wraps(function)
     def guarded(*args: Any, **sizes: Any) -> Any:
+        if args and _is_vague(args[0]):  # A pattern with an ellipsis would name as many dims as there may be.
+            return args[0]
         try:
             return function(*args, **sizes)
         except Exception as error:

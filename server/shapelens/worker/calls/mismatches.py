@@ -23,6 +23,7 @@ from ..trace.tape import tape
 from ..trace.value_summary import LAYER, key_of, value_of
 from ..unknown.stand_ins import STAND_IN_TYPE, cause_of
 from .misplaced_dims import lacks_dims, lacks_transpose
+from .missing_keys import dict_without
 
 # What eager says -> the code of the finding. The first that fits counts.
 MESSAGES: List[Tuple[str, str]] = [
@@ -156,14 +157,16 @@ def mismatch_of(
     arguments = failure.arguments if failure is not None else given or tensors_of(traceback_of(error), frames.is_user_frame)
     for tensor, dim in _indivisible(message, arguments) if failure is None else ():
         found.origins += provenance.trace_back(tensor, dim, calls.recorder)
-    if not isinstance(error, (AttributeError, NameError)):  # What is missing there is a name.
+    if not isinstance(error, (AttributeError, NameError, KeyError)):  # What is missing there is a name.
         found.suspects = suspects_of(arguments, calls.recorder, found.layer)
     found.inside = modules_running(traceback_of(error), frames.is_user_frame)
     return found
 
 
 def meant_name(error: BaseException) -> str:
-    """The attribute, or the name in scope, that is most like the one that an exception says is missing; "" where none is like it."""
+    """The attribute, name in scope or key that is most like the one that an exception says is missing; "" where none is like it."""
+    if isinstance(error, KeyError):
+        return alike(str(error.args[0]), dict_without(error)) if error.args else ""
     name, place = getattr(error, "name", None), raised_at(error)  # Since Python 3.10.
     if not isinstance(name, str):
         return ""

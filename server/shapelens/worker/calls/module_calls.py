@@ -70,6 +70,7 @@ class Calls:
         self.constructing: List[int] = []  # ids of the frames that constructed them
         self.call_spans: List[Optional[FileSpan]] = []
         self.seen: Dict[int, SeenValues] = {}
+        self.of_unknown_result: Set[int] = set()  # modules that were given tensors, and of whose result nothing is known
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
         self.ended_modules: List[BaseException] = []  # what ended the `forward` of modules of the user's
@@ -93,13 +94,14 @@ class Calls:
     def start_attempt(self) -> None:
         """Forget what was called, but not the modules: they are called again with something else."""
         self.seen, self.models, self.mismatches, self.depth = {}, [], [], 0
+        self.of_unknown_result = set()
         self.ended_modules, self.gone_past, self.has_no_choice = [], False, False
         self.recovery = Recovery(self, self.meta, self.frames)
         self.meta.recover = self.recovery.unable
 
     def called_classes(self) -> FrozenSet[type]:
-        """The classes of the modules that gave a result."""
-        return frozenset([type(self.modules[index]) for index in self.seen if 0 <= index < len(self.modules)])
+        """The classes of the modules that gave a result, or took tensors and gave what is not known."""
+        return frozenset([type(self.modules[index]) for index in (*self.seen, *self.of_unknown_result) if 0 <= index < len(self.modules)])
 
     # --- construction ---
 
@@ -251,6 +253,8 @@ class Calls:
             given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
             given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
             self.seen.setdefault(index, SeenValues()).add((given, output))
+        elif any(key_of(argument) is not None for argument in args):
+            self.of_unknown_result.add(index)
         if self.meta.inside_layer:
             return
         if is_torch_layer(module):

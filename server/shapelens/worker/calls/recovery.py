@@ -123,7 +123,9 @@ class Recovery:
         with _plainly():
             half_built = HALF_BUILT in module.__dict__ or misused_layers.is_given_result_of_class(args)
             is_said = misused_layers.lacks_forward(module) and self.calls.refuse is not None  # By the run of what is found.
-            if not (half_built or is_said) and not is_of_unknown_size(module) and not self._follows(args, kwargs):
+            is_unfit = misused_layers.does_not_bind(module, args, kwargs, error) and misused_layers.is_plain_call(trail[-1])
+            follows = not is_unfit and (is_of_unknown_size(module) or self._follows(args, kwargs))
+            if not (half_built or is_said or follows):
                 loss = LOSSES.get(type(module).__name__) if isinstance(module, torch.nn.modules.loss._Loss) else None
                 if loss is not None:  # The layer is only another way to write the function.
                     self.meta.failure = FailedTorchCall(loss, _of_loss(module, args, kwargs), error)
@@ -135,8 +137,8 @@ class Recovery:
                 elif misused_layers.lacks_forward(module):
                     found.code, found.exception = "call-arguments", "TypeError"
                     found.message = "%s only lists layers, and has no forward() that could be called" % type(module).__name__
-                elif self._is_followed and misused_layers.does_not_bind(module, args, kwargs, error):
-                    found.code = "call-arguments"
+                elif is_unfit:  # Whatever the arguments are.
+                    found.code, found.message, found.sure = "call-arguments", one_line(error), True
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
                     found.code = "embedding-range"
                     found.argument, found.got, found.need = "num_embeddings", _rows_needed(args, kwargs), module.num_embeddings

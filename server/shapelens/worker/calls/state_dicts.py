@@ -29,7 +29,7 @@ from ..unknown.missing_modules import MissingModule
 from ..unknown.stand_ins import holds_absent, is_absent
 from . import state_names
 from .exception_handlers import would_be_caught
-from .sure_mistakes import parsed
+from .failing_lines import parsed
 
 Tensor = torch.Tensor
 Shapes = Dict[str, Tuple[int, ...]]

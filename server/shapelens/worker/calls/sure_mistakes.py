@@ -22,14 +22,15 @@ from ...regular_files import read_regular
 from ...stated.syntax_trees import dotted, unpacked_parts
 from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT
-from ..loading.importer import parse
 from ..loading.statements import bound_names, global_assignments
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace.value_summary import OF_EXAMPLE, STAND_IN
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls
+from .failing_lines import end_of, last_place, parsed, tree_of
 from .mismatches import NOT_IMPORTED, meant_name
+from .missing_keys import dict_without
 from .uninitialised_modules import is_assigned_too_early
 
 _NAMED = re.compile(r"(?:\w+\.)*(\w+)\(\)")  # how torch begins what it says of a call's arguments
@@ -59,6 +60,8 @@ def is_sure(error: BaseException) -> bool:
         return _unpacks_other_count(error)
     if isinstance(error, ImportError):
         return _is_lacked_by_file(error)
+    if type(error) is KeyError:
+        return bool(dict_without(error))
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)  # Since Python 3.10.
     if is_assigned_too_early(error):
         return True
@@ -150,11 +153,6 @@ def not_divided(error: BaseException) -> Optional[Tuple[int, int]]:
                     if whole and divisor and whole % divisor:
                         return whole, divisor
     return None
-
-
-def end_of(node: ast.stmt) -> int:
-    """The last line of a statement."""
-    return node.end_lineno or node.lineno
 
 
 def _number_in(frame: FrameType, node: ast.expr) -> Optional[int]:
@@ -278,12 +276,6 @@ def _is_attribute_of_nothing(error: BaseException, name: str) -> bool:
     return re.search(r"\.%s\s*=(?!=)|\bsetattr\b" % re.escape(name), text) is None
 
 
-def last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
-    """The innermost frame of the user's that an exception left, and the line that it was at."""
-    places = [(frame, line) for frame, line in walk_tb(traceback_of(error)) if KEPT in frame.f_globals]
-    return places[-1] if places else None
-
-
 def is_refused_for_good(cls: type) -> bool:
     """True if the running constructor of a layer of torch's refuses its arguments for every input of the code around it."""
     frame: Optional[FrameType] = sys._getframe(1)
@@ -343,16 +335,3 @@ def is_in_constructor(span: FileSpan) -> bool:
     tree = parsed("".join(linecache.getlines(span.file)))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)) if tree is not None else ()
     return any(node.name == "__init__" and node.lineno <= span.line <= end_of(node) for node in functions)
-
-
-def tree_of(frame: FrameType) -> Optional[ast.Module]:
-    """The syntax tree of the file that a frame runs; None where it has none."""
-    return parsed("".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals)))
-
-
-@lru_cache(maxsize=4)  # A search comes to the same mistake with each attempt.
-def parsed(text: str) -> Optional[ast.Module]:
-    try:
-        return parse(text, "<text>")
-    except SyntaxError:
-        return None

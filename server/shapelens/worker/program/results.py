@@ -15,14 +15,14 @@ import torch
 
 from ...stated.syntax_trees import dotted
 from ..calls.exception_handlers import was_awaited
-from ..calls.sure_mistakes import end_of, last_place, parsed, tree_of
+from ..calls.failing_lines import end_of, last_place, parsed, tree_of
+from ..calls.missing_keys import held_by
 from ..loading.definitions import KEPT
 from ..rewrite.sites import place_of
 from ..sandbox.exceptions import message_of, raised_at
 from ..trace.recorder import Recorder
 from ..trace.value_summary import Key
 from ..unknown import unknown_sizes
-from .plain_values import held_by
 
 _WRAPPERS = ("enumerate", "tqdm", "tqdm.tqdm", "trange", "list", "iter")
 

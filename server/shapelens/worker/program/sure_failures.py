@@ -10,14 +10,14 @@ import torch
 
 from ...protocol import ExampleRun, FileSpan, Mismatch
 from ..calls.exception_handlers import was_awaited
-from ..calls.mismatches import alike, meant_name, mismatch_of, one_line
+from ..calls.mismatches import meant_name, mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at, refuses_tensor
 from ..calls.module_calls import Mistake, mistake_of
 from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.exceptions import raised_at
-from .plain_values import dict_without, is_of_plain_values
+from .plain_values import is_of_plain_values
 from .program import Program
 from .results import nothing_returned, unpacked_otherwise
 
@@ -59,7 +59,7 @@ def sure_failures(program: Program, evaluation: Evaluation, example: int) -> Lis
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
             mismatch.code, mismatch.message, mismatch.argument, mismatch.sure = code, one_line(error), name, True
             if code == "exception":  # No tensor's shape is at fault.
-                mismatch.suspects, mismatch.meant = [], meant_name(error) or alike(str(error.args[0]), dict_without(error))
+                mismatch.suspects, mismatch.meant = [], meant_name(error)
             mismatch.message = said or mismatch.message
             held, sizes = cannot_be_collated(error), not_divided(error)
             if held:
