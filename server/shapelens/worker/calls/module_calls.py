@@ -70,6 +70,7 @@ class Calls:
         self.constructing: List[int] = []  # ids of the frames that constructed them
         self.call_spans: List[Optional[FileSpan]] = []
         self.seen: Dict[int, SeenValues] = {}
+        self.met_sure = False  # whether something has failed that fails for every input
         self.of_unknown_result: Set[int] = set()  # modules that were given tensors, and of whose result nothing is known
         self.models: List[Any] = []  # what no other module called: by the example, or by a function that it called
         self.mismatches: List[Mismatch] = []
@@ -475,12 +476,20 @@ def _with_asked_sizes(
     for expected in failed:
         by_position.setdefault(expected.position, []).append(expected)
     for position, unmet in by_position.items():
-        shape = list(unmet[0].tensor.shape)
+        shape = _without_leftover_dim(unmet[0])
         for expected in unmet:
             if -len(shape) <= expected.dim < len(shape):  # Nobody knows how many dims a vague one has.
                 shape[expected.dim] = expected.need
         args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
     return args, kwargs
+
+
+def _without_leftover_dim(unmet: Expectation) -> List[int]:
+    """The shape of an input that a layer cannot take, without a dim of size 1 behind its features: `[B, 1024, 1]` in a linear layer of 1024
+    features stands for `[B, 1024]`, so that what comes after the layer says nothing of its own."""
+    shape = list(unmet.tensor.shape)
+    is_left = unmet.code == "linear-in-features" and len(shape) > 2 and shape[-1] == 1 and shape[-2] == unmet.need
+    return shape[:-1] if is_left else shape
 
 
 def _replaced(args: Tuple[Any, ...], kwargs: Dict[str, Any], position: Any, value: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

@@ -138,6 +138,7 @@ class Recovery:
                     found.code, found.exception = "call-arguments", "TypeError"
                     found.message = "%s only lists layers, and has no forward() that could be called" % type(module).__name__
                 elif is_unfit:  # Whatever the arguments are.
+                    self.calls.met_sure = True
                     found.code, found.message, found.sure = "call-arguments", one_line(error), True
                 if isinstance(module, torch.nn.Embedding) and "index out of range in self" in found.message:
                     found.code = "embedding-range"

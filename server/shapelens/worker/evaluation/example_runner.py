@@ -188,9 +188,10 @@ class ExampleRunner:
         return found
 
     def _send_so_far(self) -> None:
-        """Send what the example that runs has shown until now, without mismatches: they are told when it has ended."""
+        """Send what the example that runs has shown until now, without its mismatches: they are told when it has ended."""
         whole = self.trace
-        self.context.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=[])
+        told = list(whole.mismatches)
+        self.context.trace = replace(whole, examples=whole.examples or self.attempts, layers=list(whole.layers), mismatches=told)
         try:
             self._record(self.seen_so_far(), [])
             self.send(Traced(self.run.run_id, "partial", self.trace))

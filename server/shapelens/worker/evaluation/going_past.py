@@ -141,7 +141,7 @@ class GoingPast:
         with torch._C.DisableTorchFunction():
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
-            found.code, found.message = code_of_sure(error), one_line(error)
+            found.code, found.message, found.sure, calls.met_sure = code_of_sure(error), one_line(error), True, True
             found.origins = found.origins or made_at(tuple_of_layer(error), calls.recorder)
         elif found.code != "definition" and (in_search or not _is_of_python(found)):  # It is what failed before.
             return False

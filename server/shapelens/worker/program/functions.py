@@ -43,7 +43,7 @@ from .function_arguments import FunctionArguments, form_of
 from .program import Program, gradients_assumed
 from .settings.function_settings import UNKNOWN_TEXT, values_of, with_setting
 from .step_search import StepSearch
-from .sure_failures import tell_certain
+from .sure_failures import sure_whatever_is_given, tell_certain, tell_of_no_example, tell_sure
 
 MOST_TRIES = 60  # of one function
 MOST_CALLS = 10  # of one function that the examples of classes speak for
@@ -92,6 +92,7 @@ class FunctionCalls:
         self._given = _given(runner.trace, runner.run.file)
         self._lines = runner.run.text.splitlines()
         self._tree = ast.parse(runner.run.text.lstrip("\ufeff"))
+        self._is_sure_to_fail = False  # the function that was called last, whatever it is given
         self._ran = set(runner.recorder.functions(runner.run.file) or ())
 
     @property
@@ -121,7 +122,7 @@ class FunctionCalls:
         """Call what is not `shown`, or in which a statement has failed; `shown` gets the functions that this has shown."""
         if self.is_whole(callee.name, callee.node, shown):
             return
-        left = self.left
+        left, failed = self.left, len(self._program.failures)
         expression: Optional[str] = None
         # What was tried may ask for more memory than there is: that is no fault of the function.
         with contextlib.suppress(TooLong, MemoryError), gradients_assumed():
@@ -133,6 +134,10 @@ class FunctionCalls:
                 found = self._show(callee.name, expression) if expression is not None else None
                 found = found if found is not None else self._show(callee.name, of_unknown(callee.text, callee.node))
             shown |= found or set()
+            tell_of_no_example(self._runner, sure_whatever_is_given(self._program, self._runner.evaluation, failed))
+            if self._is_sure_to_fail:
+                self._is_sure_to_fail = False
+                tell_sure(self._runner, ExampleRun(callee.name, expression or of_unknown(callee.text, callee.node), evidence="inferred"))
             if found is not None:
                 self._tell_of_gradients(callee)
             if expression is not None and found:
@@ -335,9 +340,11 @@ class FunctionCalls:
         names, runner.names = runner.names, self._program.names
         try:
             # Past what its made-up arguments do not fit, where nothing is said, it would show what nobody computes.
+            calls = runner.evaluation.watch_anew()
             with within(LONGEST_RUN * runner.run.patience), runner.evaluation.ending_at_first_mismatch(RefusedInput):
                 found = runner.evaluate(example)
                 runner.evaluation.watch_anew()
+                self._is_sure_to_fail |= calls.met_sure
                 example.doubtful = True  # What it shows is no ground for an error.
                 example.error = None
                 if found is None:

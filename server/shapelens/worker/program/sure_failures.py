@@ -4,7 +4,7 @@ what stands in for the world. So is what fails in an example of a class and woul
 from __future__ import annotations
 
 import linecache
-from typing import Callable, List, Mapping, Optional, Sequence
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
@@ -48,13 +48,55 @@ def tell_certain(
         runner.name_dims([found])
 
 
+def tell_sure(runner: ExampleRunner, example: ExampleRun) -> None:
+    """Evaluate an example with guessed arguments past its mismatches, and add to the trace those that no argument avoids: a call that lacks
+    an argument, a key that nothing sets. They belong to no example, as what that was given has no part in them."""
+    trace, calls = runner.trace, runner.evaluation.watch_anew()
+    number = len(trace.mismatches)
+    evaluated = runner.evaluate(example)
+    runner.evaluation.watch_anew()
+    found = [each for each in (*calls.mismatches, *trace.mismatches[number:]) if each.sure]
+    if evaluated is not None:
+        runner.take_back()
+    tell_of_no_example(runner, found)
+
+
+def tell_of_no_example(runner: ExampleRunner, found: Sequence[Mismatch]) -> None:
+    """Add mistakes to the trace, each place once, that belong to no example."""
+    known = {each.span for each in runner.trace.mismatches}
+    for each in found:
+        if each.span is not None and each.span not in known:
+            known.add(each.span)
+            each.example, each.layer, each.inputs, each.suspects, each.inside = -1, None, [], [], []
+            runner.trace.mismatches.append(each)
+
+
+def sure_whatever_is_given(program: Program, evaluation: Evaluation, since: int) -> List[Mismatch]:
+    """Returns the sure mistakes among statements that failed in functions with guessed arguments.
+
+    since: how many statements had failed before these functions were called.
+    """
+    return _mistakes(program, evaluation, -1, program.failures[since:], _code_of_sure)
+
+
 def sure_failures(program: Program, evaluation: Evaluation, example: int) -> List[Mismatch]:
     """Returns the sure mistakes among statements that failed, each place once."""
+    return _mistakes(program, evaluation, example, program.failures, _code_of)
+
+
+def _mistakes(
+    program: Program,
+    evaluation: Evaluation,
+    example: int,
+    failures: Sequence[Tuple[int, BaseException]],
+    code_of: Callable[[BaseException], str],
+) -> List[Mismatch]:
+    """Returns the mistakes among failures of statements. code_of: the code of one, "" where an exception may be none."""
     found: List[Mismatch] = []
-    for _, error in program.failures:
-        name = program.tensors_called.get(id(error), "")
-        said = unpacked_otherwise(error, evaluation.recorder) or nothing_returned(error)
-        code = "tensor-called" if name else _code_of(error) or ("exception" if said else "")
+    for _, error in failures:
+        name = program.tensors_called.get(id(error), "") if example >= 0 else ""
+        said = unpacked_otherwise(error, evaluation.recorder) or nothing_returned(error) if example >= 0 else ""
+        code = "tensor-called" if name else code_of(error) or ("exception" if said else "")
         if code:
             mismatch = mismatch_of(error, example, evaluation.frames, evaluation.meta, evaluation.calls)
             mismatch.code, mismatch.message, mismatch.argument, mismatch.sure = code, one_line(error), name, True
@@ -97,6 +139,13 @@ def _code_of(error: BaseException) -> str:
         return ""
     if is_of_plain_values(error):
         return "exception"
+    return code_of_sure(error) if is_sure(error) else ""
+
+
+def _code_of_sure(error: BaseException) -> str:
+    """The code of a mistake that no argument avoids; "" where an exception may be none."""
+    if isinstance(error, ImportError) or _is_half_typed(error) or was_awaited(error):
+        return ""
     return code_of_sure(error) if is_sure(error) else ""
 
 

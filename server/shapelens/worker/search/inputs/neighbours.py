@@ -59,7 +59,10 @@ class Neighbours:
         yield from self._other_masks(node)
         yield from self._spoken_of(node)
         yield from self._as_viewed(node)
-        for wave in (self._by_rank(node, wanted), self._by_parts(node, wanted), self._by_sizes(node, wanted)):
+        sizes = self._by_sizes(node, wanted)
+        if _multiplies_sequences(node):
+            yield from sizes
+        for wave in (self._by_rank(node, wanted), self._by_parts(node, wanted), sizes):
             yield from wave
         yield from self._by_plan(node)
         yield from self._by_forms(node)
@@ -287,6 +290,13 @@ def _free(node: ChoiceNode) -> List[str]:
 def _is_of_mask(found: Mismatch, line: str) -> bool:
     """True if it is a mask that does not fit at a line."""
     return (found.code == "broadcast" or found.message == ODD_MASK) and _MASKS.search(line) is not None
+
+
+def _multiplies_sequences(node: ChoiceNode) -> bool:
+    """True if a product fails in a model of sequences: they have the right number of dims, and are of another width than a parameter."""
+    inputs = [each for each in node.arguments if "mask" not in each.name]
+    given = [each.form for each in inputs if each.form is not None and each.form.rank >= 0]
+    return node.found is not None and node.found.code == "matmul" and bool(given) and all(form.rank == 3 for form in given)
 
 
 def _line(trial: Optional[Trial]) -> str:

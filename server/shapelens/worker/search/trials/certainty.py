@@ -358,6 +358,8 @@ def _may_be_certain_alone(found: Mismatch) -> bool:
     """True if a mismatch may rest on the code where all the rest of the example fits."""
     if _forms_asked_for(found) - ({"rank", "dtype"} if found.code == "dtype" else {"rank"}):
         return False
+    if found.operation == "expand":  # The sizes that it is given may be those of another input: `q.expand(c.shape)`.
+        return False
     if found.code == "dtype":
         return True
     if found.argument:

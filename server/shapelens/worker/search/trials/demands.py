@@ -153,6 +153,8 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
     (r"subscript \S+ has size (\d+) for operand \d+ which does not broadcast with previously seen size (\d+)", _either_size),
     (r"batch2 tensor to be: \[([\d, ]+)\] but got: \[([\d, ]+)\]", _either_size),
     (r"same reduction dim, but got \[(?:\d+, )*(\d+)\] X \[(\d+)", _either_size),
+    (r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", _either_size),
+    (r"size mismatch, got input \(\d+\), mat \(\d+x(\d+)\), vec \((\d+)\)", _either_size),
     (r"split_sizes to sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _sum_of_parts),
     (r"must be equal to input_size. Expected (\d+), got (\d+)", _all_sizes),
     (r"\bto be (\d+),? but got (\d+)", _sizes),
@@ -171,7 +173,8 @@ _SAYS: Tuple[Tuple[str, Callable[[Match[str]], Iterable[Demand]]], ...] = (
      lambda match: [Demand("missing", text=name, need=0) for name in re.findall(r"'(\w+)'", match[1])]),
     (r"NoneType", lambda match: [Demand("missing", need=3)]),
     (r"^TypeError: [\s\S]*(?:must be (?:int|a number|real number)|expected one of:[\s\S]*\(Number|as an integer|int\(\) arg)"
-     r"|cannot be called on meta tensors", lambda match: [Demand("number")]),
+     r"|cannot be called on meta tensors|only integer tensors of a single element|elements? cannot be converted to Scalar",
+     lambda match: [Demand("number")]),
     (r"object is not iterable|must be (?:a )?(?:tuple|list)|is not subscriptable|expected .*(?:tuple|list) of Tensors",
      lambda match: [Demand("parts")]),
 )  # fmt: skip

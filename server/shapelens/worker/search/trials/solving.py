@@ -176,7 +176,8 @@ def _solved_for(failure: _Failure) -> Iterator[Sizes]:
     """Sizes that what arrived follows: of the input alone, then of both."""
     for demand in failure.equal[:2]:
         yield from failure.solved(demand, [(name,) for name in failure.inputs if demand.need > 1 or _role(name) not in _SPATIAL])
-        yield from failure.solved(demand, [*_alike(failure.free, failure.inputs), *_groups(failure.free, failure.guessed)])
+        groups = [*_alike(failure.free, failure.inputs), *_groups(failure.free, failure.guessed)]
+        yield from failure.solved(demand, [*groups, *_as_wide(failure.free, failure.inputs)])
 
 
 def _near(failure: _Failure) -> Iterator[Sizes]:
@@ -350,6 +351,11 @@ def _squares(free: Sizes, names: List[str]) -> List[Group]:
 def _alike(free: Sizes, names: List[str]) -> List[Group]:
     """The sides of several pictures that are as large as each other: those of a pair, which is compared."""
     return _as_large(free, names, {"P"})
+
+
+def _as_wide(free: Sizes, names: List[str]) -> List[Group]:
+    """The widths of several sequences that are as wide as each other: `torch.cat([c, q, c * q], -1)` is three times as wide."""
+    return _as_large(free, names, {"D"})
 
 
 def _as_large(free: Sizes, names: List[str], roles: Set[str]) -> List[Group]:
