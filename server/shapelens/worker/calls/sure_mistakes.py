@@ -81,6 +81,12 @@ def is_sure(error: BaseException) -> bool:
     return isinstance(owner, torch.nn.Module) and not _is_given(owner, error) and _is_set_nowhere(type(owner), name)
 
 
+def may_be_of_another_class(error: BaseException) -> bool:
+    """True if an attribute is missing of a layer of torch: where arguments are guessed, its class may be one of them."""
+    owner = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    return isinstance(owner, torch.nn.Module) and type(owner).__module__.startswith("torch.")
+
+
 def _is_given(owner: torch.nn.Module, error: BaseException) -> bool:
     """True if an example gave a module to the code that reads its attribute: another module may have that."""
     place = last_place(error) if OF_EXAMPLE in owner.__dict__ else None

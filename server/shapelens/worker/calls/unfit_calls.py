@@ -26,7 +26,7 @@ def says_so(message: str) -> bool:
 def has_unfit_call(tree: ast.Module, frame: FrameType, line: int) -> bool:
     """True if a call around a line of a frame has unfit arguments, and its callee does not depend on the inputs of the frame's function.
 
-    Such callees are a class or function of a module, and a method of the function's own class.
+    Such callees are a class or function of a module, and a method of the function's own class or of a model of the module.
     """
     calls = [(_called(node.func, frame), node) for node in calls_around(tree, line) if _is_plain(node)]
     return any(called is not None and not _binds(called, node) for called, node in calls)
@@ -105,8 +105,15 @@ def _called(node: ast.expr, frame: FrameType) -> Any:
     if isinstance(node.value, ast.Name) and node.value.id == _own_name(frame.f_code):
         owner = frame.f_locals.get(node.value.id)
         return _method(owner, node.attr) or _forward_of_part(owner, node.attr, frame)
-    found = _in_module(node, frame)
-    return found if isinstance(found, (type, FunctionType)) else None
+    found = _in_module(node, frame) or _method_of_global(node, frame)
+    return found if isinstance(found, (type, FunctionType, MethodType)) else None
+
+
+def _method_of_global(node: ast.Attribute, frame: FrameType) -> Any:
+    """A method of the user's model that a name of the module holds, bound to it: `policy.log_prob` of `policy = Policy(4, 2)`."""
+    code, name = frame.f_code, node.value.id if isinstance(node.value, ast.Name) else ""
+    owner = frame.f_globals.get(name) if name not in (*code.co_varnames, *code.co_cellvars, *code.co_freevars) else None
+    return _method(owner, node.attr) if isinstance(owner, torch.nn.Module) and not type(owner).__module__.startswith("torch.") else None
 
 
 def _own_name(code: CodeType) -> Optional[str]:

@@ -22,7 +22,7 @@ from ...protocol import Mismatch
 from ..calls.exception_handlers import handled_by_user, is_raised_here
 from ..calls.mismatches import meant_name, mismatch_of, one_line
 from ..calls.misused_layers import made_at
-from ..calls.sure_mistakes import code_of_sure, is_sure, tuple_of_layer
+from ..calls.sure_mistakes import code_of_sure, is_sure, may_be_of_another_class, tuple_of_layer
 from ..calls.uninitialised_modules import assign_after_all, is_assigned_too_early
 from ..loading.code_objects import codes_in, function_of_frame
 from ..loading.importer import UserFinder
@@ -141,7 +141,9 @@ class GoingPast:
         with torch._C.DisableTorchFunction():
             found = mismatch_of(error, calls.example, evaluation.frames, evaluation.meta, calls, trail)
         if sure:
-            found.code, found.message, found.sure, calls.met_sure = code_of_sure(error), one_line(error), True, True
+            found.code, found.message = code_of_sure(error), one_line(error)
+            found.sure = not may_be_of_another_class(error)
+            calls.met_sure |= found.sure
             found.origins = found.origins or made_at(tuple_of_layer(error), calls.recorder)
         elif found.code != "definition" and (in_search or not _is_of_python(found)):  # It is what failed before.
             return False

@@ -13,7 +13,7 @@ from ..calls.exception_handlers import was_awaited
 from ..calls.mismatches import meant_name, mismatch_of, one_line
 from ..calls.misused_layers import backs_from_number, cannot_be_collated, lacks_forward_function, made_at, refuses_tensor
 from ..calls.module_calls import Mistake, mistake_of
-from ..calls.sure_mistakes import code_of_sure, is_sure, not_divided, tuple_of_layer, unpacks_known_tensor
+from ..calls.sure_mistakes import code_of_sure, is_sure, may_be_of_another_class, not_divided, tuple_of_layer, unpacks_known_tensor
 from ..evaluation.evaluation import Evaluation
 from ..evaluation.example_runner import ExampleRunner
 from ..sandbox.exceptions import raised_at
@@ -144,7 +144,7 @@ def _code_of(error: BaseException) -> str:
 
 def _code_of_sure(error: BaseException) -> str:
     """The code of a mistake that no argument avoids; "" where an exception may be none."""
-    if isinstance(error, ImportError) or _is_half_typed(error) or was_awaited(error):
+    if isinstance(error, ImportError) or _is_half_typed(error) or was_awaited(error) or may_be_of_another_class(error):
         return ""
     return code_of_sure(error) if is_sure(error) else ""
 
