@@ -22,6 +22,7 @@ from ..trace.recorder import Recorder, SeenValues
 from ..trace.suspects import modules_running, suspects_of
 from ..trace.value_summary import HALF_BUILT, LAYER, MODE, STAND_IN, VAGUE, key_of, value_of
 from ..unknown import unknown_sizes
+from ..unknown.stand_ins import is_absent
 from . import einops_recovery, misplaced_dims, misused_layers, refused_constructors, uninitialised_modules, unsure_calls
 from .memo_protocols import CallRecording, CallReplay
 from .recovery import Recovery, is_of_unknown_size, is_unable, is_vague
@@ -254,7 +255,7 @@ class Calls:
             given = tuple([key_of(argument) for argument in args if isinstance(argument, (Tensor, tuple, list, dict))])
             given += tuple([key_of(argument) for argument in kwargs.values() if isinstance(argument, (Tensor, tuple, list, dict))])
             self.seen.setdefault(index, SeenValues()).add((given, output))
-        elif any(key_of(argument) is not None for argument in args):
+        elif _are_known_tensors(args):
             self.of_unknown_result.add(index)
         if self.meta.inside_layer:
             return
@@ -482,6 +483,12 @@ def _with_asked_sizes(
                 shape[expected.dim] = expected.need
         args, kwargs = _replaced(args, kwargs, position, stand_in(unmet[0].tensor, shape))
     return args, kwargs
+
+
+def _are_known_tensors(values: Tuple[Any, ...]) -> bool:
+    """True if there are tensors among some values, and nothing is unknown of their shapes."""
+    tensors = [each for each in values if isinstance(each, Tensor) or is_absent(each)]
+    return bool(tensors) and all(key_of(each) is not None for each in tensors)
 
 
 def _without_leftover_dim(unmet: Expectation) -> List[int]:
