@@ -27,7 +27,7 @@ def configuration_file(program: str, root: str, option: str) -> Optional[str]:
     def rank(path: str) -> Tuple[bool, int, str]:
         return words.isdisjoint(_words(os.path.basename(path))), os.path.relpath(path, folder).count(os.sep), path
 
-    return min((path for path in _files(root) if _HOLDS.search(os.path.relpath(path, root))), key=rank, default=None)
+    return min((path for path in _files(root) if _HOLDS.search(os.path.splitext(os.path.relpath(path, root))[0])), key=rank, default=None)
 
 
 def _words(text: str) -> Set[str]:
