@@ -14,12 +14,12 @@ from typing import Any, Iterator, List, Optional, Sequence
 import torch
 
 from ...protocol import FileSpan, Mismatch, Origin, Value
+from ..loading.failing_lines import parsed
 from ..rewrite.resilient import asks_for_accelerator, is_setting, only_moves
 from ..trace.devices import CPU, Meeting, Placement, devices
 from ..trace.provenance import known_sizes
 from ..trace.suspects import modules_running
 from ..trace.value_summary import LAYER, key_of, value_of
-from .failing_lines import parsed
 
 Tensor = torch.Tensor
 

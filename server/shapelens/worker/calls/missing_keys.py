@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from ..loading.definitions import KEPT
+from ..loading.failing_lines import end_of, tree_of
 from ..sandbox.exceptions import raised_at
-from .failing_lines import end_of, tree_of
 
 
 def dict_without(error: BaseException) -> Dict[str, Any]:

@@ -20,6 +20,7 @@ import torch
 from torch.nn.modules.module import _IncompatibleKeys
 
 from ...protocol import Mismatch, Origin, StateSeen
+from ..loading.failing_lines import parsed
 from ..locations import TORCH, WORKER
 from ..trace.frames import Frames
 from ..trace.module_tree import modules, named_modules
@@ -29,7 +30,6 @@ from ..unknown.missing_modules import MissingModule
 from ..unknown.stand_ins import holds_absent, is_absent
 from . import state_names
 from .exception_handlers import would_be_caught
-from .failing_lines import parsed
 
 Tensor = torch.Tensor
 Shapes = Dict[str, Tuple[int, ...]]

@@ -22,13 +22,13 @@ from ...regular_files import read_regular
 from ...stated.syntax_trees import dotted, unpacked_parts
 from ..loading.code_objects import codes_in
 from ..loading.definitions import KEPT
+from ..loading.failing_lines import end_of, last_place, parsed, tree_of
 from ..loading.statements import bound_names, global_assignments
 from ..sandbox.exceptions import message_of, raised_at, traceback_of
 from ..trace.value_summary import OF_EXAMPLE, STAND_IN
 from ..unknown import unknown_sizes
 from ..unknown.stand_ins import is_absent
 from . import misused_layers, unfit_calls
-from .failing_lines import end_of, last_place, parsed, tree_of
 from .mismatches import NOT_IMPORTED, meant_name
 from .missing_keys import dict_without
 from .uninitialised_modules import is_assigned_too_early

@@ -15,9 +15,9 @@ import torch
 
 from ...stated.syntax_trees import dotted
 from ..calls.exception_handlers import was_awaited
-from ..calls.failing_lines import end_of, last_place, parsed, tree_of
 from ..calls.missing_keys import held_by
 from ..loading.definitions import KEPT
+from ..loading.failing_lines import end_of, last_place, parsed, tree_of
 from ..rewrite.sites import place_of
 from ..sandbox.exceptions import message_of, raised_at
 from ..trace.recorder import Recorder

@@ -9,9 +9,9 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Optional, Tuple
 
-from ..loading.definitions import KEPT
-from ..loading.importer import parse
 from ..sandbox.exceptions import traceback_of
+from .definitions import KEPT
+from .importer import parse
 
 
 def last_place(error: BaseException) -> Optional[Tuple[FrameType, int]]:
